@@ -127,12 +127,11 @@ FUZZ_RUNS ?= 2000
 SOAK_MINUTES ?= 10
 SOAK_KILLS ?= 200
 SOAK_SEED ?= 1
-fuzz: setup ## random documents, captures and packetdrill scripts for the Rust side (FUZZ_CASES), then scenarios, captures and other files (FUZZ_FILES of each kind) and whole runs with their measures (FUZZ_RUNS)
+fuzz: setup ## random documents, captures and packetdrill scripts for the Rust side (FUZZ_CASES), then scenarios, captures, expressions and other files (FUZZ_FILES of each kind) and whole runs with their measures (FUZZ_RUNS)
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --profile ci --package bakeoff-sim --locked --quiet --test all fuzz_documents
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --profile ci --package bakeoff-trace --locked --quiet --test all -- hostile datagrams
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --profile ci --package bakeoff-packetdrill --locked --quiet --test mutated_scripts
-	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto --timeout 0 tests/hostile/test_fuzz.py
-	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto --timeout 0 tests/hostile/test_fuzz_captures.py
+	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto --timeout 0 $(filter-out %_runs.py %_inventories.py,$(wildcard tests/hostile/test_fuzz*.py))
 	BAKEOFF_FUZZ=$(FUZZ_RUNS) $(BIN)/python -m pytest -n auto --timeout 0 tests/hostile/test_fuzz_runs.py
 
 soak: setup agent ## kills campaigns, workers, kernels and schedulers SOAK_KILLS times in SOAK_MINUTES, and compares what came out

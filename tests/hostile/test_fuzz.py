@@ -1,39 +1,21 @@
-"""Drawn scenarios, arrivals and files of results: each is read, or refused with a BakeoffError; nothing else, soon.
+"""Drawn scenarios, arrivals and files of results: each is read, or refused with a BakeoffError; nothing else, soon."""
 
-`make fuzz` draws many more; BAKEOFF_FUZZ is the number of cases of each test.
-"""
-
-import copy
 import json
-import os
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, Phase, example, given, settings
+from fuzzing import ANY, CHANGES, changed, drawn, read_all
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bakeoff import engines, measure, replay, results
+from bakeoff import engines, replay
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds, expand, load
 from bakeoff.scenario.yaml_file import parse_value
-from bakeoff.tables.records import KINDS, records
-from bakeoff.tables.rows import rows
 
 # A case that holds a long text is long when it is told.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-
-CASES = int(os.environ.get("BAKEOFF_FUZZ", "60"))
-drawn = settings(
-    max_examples=CASES,
-    deadline=None,
-    database=None,
-    # A case that fails is told as it was drawn: to make it smaller takes minutes, and looks like a hang.
-    phases=[Phase.explicit, Phase.generate],
-    derandomize="BAKEOFF_FUZZ" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
 
 SCENARIO = {
     "scenario": "s",
@@ -57,50 +39,6 @@ SCENARIO = {
     "measure": {"steady_state": {"window": "1s", "ends": "at end"}},
     "present": {"colours": {"f": "teal"}},
 }
-ODD = [
-    None, True, -1, 0, 1, 65_536, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), "", " ", "\0",
-    "\x1b[2J", "\u202e",
-    "..", "../../x", "/dev/zero", "a/b", "p*", "a[b]", "{start}", "{n}", "{", "9" * 5000, "1e999s", "-1ms", "0s", "1ns",
-    "99999999999tbit", "fq_codel limit -1", "tbf", "netem delay 1ms distribution ../x", "./x.py:X", "x" * 70_000,
-    [], {}, [[]], {"a": {}}, [None], [["0s", "1mbit"], ["1s", "2mbit"]], "x\ny", "é", "{{start}}",
-]  # fmt: skip
-ANY = st.one_of(st.sampled_from(ODD), st.text(max_size=20), st.integers(), st.floats())
-
-
-def places(data, at=()):
-    """Where something stands in plain data."""
-    yield at
-    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in entries:
-        yield from places(value, (*at, key))
-
-
-def changed(data, changes):
-    """The data with other values, keys, or none, at some of its places."""
-    data = copy.deepcopy(data)
-    for choice, how, value in changes:
-        spots = [spot for spot in places(data) if spot]
-        if not spots:
-            break
-        *above, last = spots[choice % len(spots)]
-        part = data
-        for key in above:
-            part = part[key]
-        if how == "drop":
-            del part[last]
-        elif how == "twice" and isinstance(part, list):
-            part.append(part[last])
-        elif how == "key" and isinstance(part, dict):
-            part[str(value)[:80]] = part.pop(last)
-        else:
-            part[last] = copy.deepcopy(value)
-    return data
-
-
-CHANGES = st.lists(
-    st.tuples(st.integers(0, 10_000), st.sampled_from(["value", "value", "drop", "twice", "key"]), ANY),
-    min_size=1, max_size=3,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -186,17 +124,3 @@ def test_samples_are_read_or_refused(done, folder, at, value):
     content[at : at + len(value)] = value
     path.write_bytes(content)
     read_all(root)
-
-
-def read_all(root: Path) -> None:
-    """All that is read from files, its measures anew, and every table of it."""
-    try:
-        found = results.survey(root).results
-        for result in found:
-            _ = (result.summary, result.counters, result.series if result.ok else None)
-            if result.ok:
-                measure.summarise(result)
-        for kind in KINDS:
-            records(rows(found), kind)
-    except BakeoffError:
-        pass

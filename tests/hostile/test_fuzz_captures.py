@@ -1,8 +1,6 @@
 """Drawn captures, files of irtt and packetdrill scripts: each is read, or refused with a BakeoffError; nothing else.
 
-What is read becomes tables, JSON and a results folder, as `trace --all`, `--json --series` and `--out` make them.
-`make fuzz` draws many more; BAKEOFF_FUZZ is the number of cases of each test.
-"""
+What is read becomes tables, JSON and a results folder, as `trace --all`, `--json --series` and `--out` make them."""
 
 import gzip
 import json
@@ -10,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fuzzing import CHANGES, changed, drawn, read_all
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_fuzz import CHANGES, changed, drawn, read_all
 
 import capture_files as write
 from bakeoff import _sim, trace
