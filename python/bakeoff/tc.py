@@ -38,7 +38,7 @@ _BYTES: Final = {
     "mbit": 2.0**17,
     "gbit": 2.0**27,
 }
-_QUANTITY: Final = re.compile(r"(\d+\.?\d*|\.\d+)(?:e(\d+))?([a-z]*)", re.IGNORECASE)
+_QUANTITY: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:e(\d+))?([a-z]*)", re.IGNORECASE)
 _LARGEST: Final = 2.0**64
 """Of a number before its unit: tc keeps no more than 64 bits."""
 _LIMITED_BY: Final = {"tbf": "rate", "netem": "rate"}

@@ -63,6 +63,13 @@ def test_a_number_beyond_64_bits_is_refused(read, word):
         read(word)
 
 
+def test_a_long_number_is_read_once():
+    # A pattern that splits the digits in every way takes hours here, and the time limit of tests ends it.
+    for read in (tc.rate, tc.time, tc.size):
+        with pytest.raises(BakeoffError, match="is no"):
+            read("9" * 1_000_000 + "!")
+
+
 def test_a_word_is_found_and_replaced_by_what_stands_before_it():
     shape = "htb rate 50mbit  ceil 60mbit"
     assert tc.value(shape, "ceil") == "60mbit"
