@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 _PART: Final = re.compile(r"((?<![\w.])-)?(\d+(?:\.\d+)?(?:e[-+]?\d+)?)([a-z%/]*)", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"(-?[0-9]*\.?[0-9]+(?:e[-+]?[0-9]+)?)\s*([a-zA-Z%/]*)")
+_NUMBER: Final = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*([a-zA-Z%/]*)")
 
 
 @cache
