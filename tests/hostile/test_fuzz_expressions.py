@@ -6,11 +6,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bakeoff import results, tc
-from bakeoff.campaign.sweep import Budget
+from bakeoff.campaign.sweep_schedule import Budget
 from bakeoff.claims import evaluate, expression, quantity
-from bakeoff.claims.measures import MEASURES
 from bakeoff.cli.until import goal_of
-from bakeoff.scenario import bounds, parse_settings, sweep, units
+from bakeoff.measure.functions import CATALOGUE
+from bakeoff.scenario import bounds, parse_settings, units
+from bakeoff.scenario import sweep_points as sweep
 from bakeoff.tables import filters
 from bakeoff.tables.records import records
 from bakeoff.tables.rows import rows
@@ -43,7 +44,7 @@ EXPRESSIONS = texts(
         "goodput('reno') - '5mbit'",
         "jain",
     ],
-    [*PYTHON, *(f"{name}()" for name in MEASURES), *MEASURES, "'reno'", "min", "max", "harm", "under_utilisation"],
+    [*PYTHON, *(f"{name}()" for name in CATALOGUE), *CATALOGUE, "'reno'", "min", "max", "harm", "under_utilisation"],
 )
 CONDITIONS = texts(
     [
