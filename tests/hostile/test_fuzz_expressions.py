@@ -44,7 +44,16 @@ EXPRESSIONS = texts(
         "goodput('reno') - '5mbit'",
         "jain",
     ],
-    [*PYTHON, *(f"{name}()" for name in CATALOGUE), *CATALOGUE, "'reno'", "min", "max", "harm", "under_utilisation"],
+    [
+        *PYTHON,
+        *(f"{name}()" for name in CATALOGUE.names),
+        *CATALOGUE.names,
+        "'reno'",
+        "min",
+        "max",
+        "harm",
+        "under_utilisation",
+    ],
 )
 CONDITIONS = texts(
     [
