@@ -144,7 +144,7 @@ def test_change_keeps_the_packets_and_replace_loses_them(tmp_path):
     dropped = {}
     for action in ("change: pfifo limit 100", "replace: pfifo limit 100"):
         result = Result(resolved(tmp_path, DUMBBELL + f"changes: [{{at: 6s, {action}, direction: up}}]\n").to_json())
-        dropped[action[:6]] = result.all_counters()["conservation"]["dropped"]
+        dropped[action[:6]] = result.counters["conservation"]["dropped"]
     # what was thrown away is refilled at once: 100 more are dropped, 100 fewer for want of room
     assert dropped["change"] == dropped["replac"]
     for action, least in (("change", 99), ("replace", 0)):
@@ -262,7 +262,7 @@ def test_multipath_by_packet_reorders_tcp_and_by_flow_does_not(tmp_path):
     for by in ("packet", "flow"):
         link = f"delay: 5ms, multipath: {{by: {by}, paths: [{{rate: 50mbit}}, {{rate: 50mbit, delay: 8ms}}]}}"
         result = run(tmp_path, link, tcp)
-        retransmits[by] = result.all_counters()["flows"]["a"]["retransmits"]
+        retransmits[by] = result.counters["flows"]["a"]["retransmits"]
     assert retransmits["packet"] > 0
     assert retransmits["flow"] == 0
 

@@ -208,7 +208,7 @@ def test_an_agent_that_is_lost_fails_the_run(kernel, tmp_path, monkeypatch):
 def test_notes_of_what_differs_stand_in_run_json(kernel, tmp_path):
     run = network(nodes=[node | {"hz": 250} for node in nodes()], interfaces=egress(HTB), flows=[flow(cc="cubic@7.3")])
     result = in_virtual_time(kernel, run, tmp_path / "r")
-    assert result.record.effective == [
+    assert [*result.record.effective] == [
         "flows[0].cc: 'cubic@7.3' asked for: the kernel's own 'cubic' is in effect",
         "nodes[].hz: 250 asked for: the kernel's HZ is 1000",
     ]

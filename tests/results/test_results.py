@@ -20,6 +20,7 @@ from bakeoff.measure.delays import base_rtt
 from bakeoff.results import Provenance, Result, RunRecord
 from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
+from bakeoff.scenario.run import Hints
 
 RUN = Run(
     suite="fake", scenario="s1", run="pie", seed=3, duration_s=1.0, sample_interval_s=0.1, window_s=(0.0, 1.0),
@@ -414,3 +415,16 @@ def test_a_folder_that_an_earlier_version_wrote_is_read_whole():
         assert again.flows[name].steady_state.goodput_bps == stored.flows[name].steady_state.goodput_bps
         assert again.flows[name].srtt_s == stored.flows[name].srtt_s
     assert again.checks == stored.checks
+
+
+@pytest.mark.parametrize(
+    ("present", "reason"),
+    [
+        ({"colours": 3}, "present.colours: Input should be a valid dictionary"),
+        ({"rate_axis_bps": [0]}, "present.rate_axis_bps.1: Field required"),
+    ],
+)
+def test_hints_of_another_form_are_named(present, reason):
+    assert RUN.model_copy(update={"present": {"of_tomorrow": 1}}).hints == Hints()
+    with pytest.raises(BakeoffError, match=re.escape(reason)):
+        _ = RUN.model_copy(update={"present": present}).hints

@@ -92,13 +92,14 @@ def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
     whole, timeline = (0.0, run.duration_s), Timeline(run)
     found: dict[str, Callable[[], list[int]]] = {}
     for link in run.links:
+        traces = link.traces
         for node, peer in (link.ends, link.ends[::-1]):
-            trace = link.features.get("trace", {}).get(node)
+            trace = traces.get(node)
             up = _up(timeline, (node, peer), whole)
             for hop, name in ((f"{node}>{peer}", f"{node}-to-{peer}"), (f"{peer}<{node}", f"{peer}-from-{node}")):
                 pieces = rates(run, hop, whole, frame=_FRAME, timeline=timeline)
                 if trace is not None and hop == f"{node}>{peer}":
-                    found[name] = partial(_played, trace["ms"], up, whole[1])
+                    found[name] = partial(_played, trace.ms, up, whole[1])
                 elif all(rate != float("inf") for _, _, rate in pieces):
                     found[name] = partial(opportunities, _while_up(pieces, up))
     if not found:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import PlotError
 from bakeoff.scenario.cc_words import parse
+
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Run
 
 CONTROLS: Final[Mapping[str, tuple[str, str]]] = {
     "cubic": ("#0072B2", "o"),
@@ -70,18 +73,17 @@ def control_styles(controls: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def asked_colours(present: Mapping[str, object]) -> dict[str, str]:
+def asked_colours(run: Run) -> dict[str, str]:
     """The colours that a scenario gives to its flows and probes by name.
 
     Raises BakeoffError for what matplotlib does not take as a colour.
     """
     from bakeoff.plots.mpl import is_color_like
 
-    colours = present.get("colours") or {}
-    assert isinstance(colours, Mapping)
+    colours = run.hints.colours
     for name, colour in colours.items():
         if not is_color_like(colour):
             raise PlotError(
                 f"present.colours.{name}: '{colour}' is no colour; expected a name such as 'teal', or '#0072B2'"
             )
-    return dict(colours)
+    return colours

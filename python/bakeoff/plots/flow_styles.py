@@ -38,7 +38,7 @@ class FlowStyles:
 
     def of(self, run: Run, flow: str, control: str) -> Style:
         """Of a flow: what its scenario asks for by its name, else what its congestion control has."""
-        asked = colours.asked_colours(run.present).get(flow)
+        asked = colours.asked_colours(run).get(flow)
         if control == UNKNOWN and flow in self.unknown:
             place = self.unknown[flow]
             colour, marker = colours.SERIES[1:][place % (len(colours.SERIES) - 1)], "os^DvP<>"[place % 8]

@@ -307,4 +307,4 @@ def thin_lines(n: int) -> bool:
 
 def probe_colour(shown: PlottedRun, name: str) -> str:
     """Black, or what the scenario asks for."""
-    return colours.asked_colours(shown.run.present).get(name, colours.PROBE)
+    return colours.asked_colours(shown.run).get(name, colours.PROBE)

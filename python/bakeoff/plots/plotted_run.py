@@ -226,7 +226,7 @@ Key = Callable[["PlottedRun", "Flow"], tuple[Any, ...]]
 def _grouped(flows: Sequence[tuple[PlottedRun, Flow]], key: Key) -> list[Line]:
     groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Flow]]] = {}
     for shown, flow in flows:
-        asked = colours.asked_colours(shown.run.present).get(flow.name)
+        asked = colours.asked_colours(shown.run).get(flow.name)
         groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
     looked = flow_styles({id(shown): shown.result for shown, _ in flows}.values())
     made = []

@@ -243,7 +243,7 @@ def _rate_panel(
     panels.capacity(panel, several, queue)
     panels.over_time(panel, several)
     top = max((max(steps[1]) for shown in several if (steps := shown.capacity(queue))), default=None)
-    hints = {tuple(h) for shown in several if (h := shown.run.present.get("rate_axis_bps"))}
+    hints = {axis for shown in several if (axis := shown.run.hints.rate_axis_bps)}
     if scale == "fixed" and top is not None:
         panel.fixed = (0.0, 1.2 * top / 1e6)
     elif scale == "auto" and len(hints) == 1 and not several_queues:
@@ -321,7 +321,7 @@ def delays_panel(
     bases = [shown.base_rtt_s(flow) for shown in several for flow in shown.flows]
     bases += [shown.base_rtt_s(probe) for shown in several for probe in shown.run.probes]
     base = min(bases, default=0.0) * 1e3
-    asked = {tuple(h) for shown in several if (h := shown.run.present.get("rtt_axis_s"))}
+    asked = {axis for shown in several if (axis := shown.run.hints.rtt_axis_s)}
     if scale == "fixed":
         panel.fixed = (base, base + 100)
     elif scale == "var" and panel.extent is not None:

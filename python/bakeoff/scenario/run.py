@@ -5,7 +5,7 @@ The same contract as `crates/document/src/run.rs`, field by field and name by na
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -76,6 +76,28 @@ class Node(Part):
     offloads: bool
 
 
+class Policed(Part):
+    """What a policer does with packets above its rate: it gives them another DSCP."""
+
+    dscp: int
+
+
+class Policer(Part):
+    """A policer of what one end of a cable sends."""
+
+    rate_bps: Rate
+    burst: int
+    """In bytes."""
+    exceed: Literal["drop"] | Policed
+
+
+class Trace(Part):
+    """When packets may leave, as mahimahi has it: the milliseconds, repeated from the last one on."""
+
+    file: str
+    ms: list[int]
+
+
 class Link(Part):
     """A cable; `rate_bps` None is instantaneous (veth)."""
 
@@ -86,6 +108,16 @@ class Link(Part):
     loss: Probability | dict[str, Probability] = 0.0
     """Probability per packet, or one for what each end sends; an end that is not named loses nothing."""
     features: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def policers(self) -> dict[str, Policer]:
+        """The feature `police` (docs/links.md), by the end that sends."""
+        return {end: _part(Policer, given, "features.police") for end, given in self.features.get("police", {}).items()}
+
+    @property
+    def traces(self) -> dict[str, Trace]:
+        """The feature `trace`, likewise."""
+        return {end: _part(Trace, given, "features.trace") for end, given in self.features.get("trace", {}).items()}
 
     def loss_of(self, end: str) -> float:
         """The probability for what `end` sends."""
@@ -326,6 +358,17 @@ class Program(Sparse):
     """What its output tells: the flow, or the probe, of the same name."""
 
 
+class Hints(Part):
+    """What a scenario wishes of tables and plots."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    rate_axis_bps: tuple[float, float] | None = None
+    rtt_axis_s: tuple[float, float] | None = None
+    colours: dict[str, str] = Field(default_factory=dict)
+    """By the name of a flow or a probe."""
+
+
 class Run(Grown):
     """One run."""
 
@@ -452,6 +495,11 @@ class Run(Grown):
             raise ScenarioError(f"{place}: {first['msg']}", place="resolved run") from None
 
     @property
+    def hints(self) -> Hints:
+        """What `present` holds of today's wishes. ScenarioError if one has another form."""
+        return _part(Hints, self.present, "present")
+
+    @property
     def traffic(self) -> list[Traffic]:
         """All flows, then all probes."""
         return [*self.flows, *self.probes]
@@ -478,6 +526,20 @@ class Run(Grown):
     def by_programs(self, what: Literal["flow", "probe"]) -> set[str]:
         """The names of the flows, or of the probes, that programs make."""
         return {program.name for program in self.programs if program.measures == what}
+
+
+P = TypeVar("P", bound=Part)
+
+
+def _part(form: type[P], given: object, place: str) -> P:
+    """A part of the document that the document itself leaves open. ScenarioError names its `place`."""
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ScenarioError(
+            f"{'.'.join([place, *map(str, first['loc'])])}: {first['msg']}", place="resolved run"
+        ) from None
 
 
 def _sent(text: str, source: str, own_code: frozenset[str], executable: bool) -> Run:

@@ -284,7 +284,7 @@ def _round_trips(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> 
             spreads = [summary.flows[name].srtt_s for name in members]
             mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
             traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
-    asked = colours.asked_colours(shown.run.present)
+    asked = colours.asked_colours(shown.run)
     answered = [(i, probe) for i, probe in enumerate(shown.run.probes) if ("probe", probe.name, "rtt") in shown.samples]
     for i, probe in answered[:_MOST_LINES]:
         name = probe.name

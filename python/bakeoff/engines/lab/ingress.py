@@ -7,21 +7,14 @@ look at what is rewritten: there the class is chosen first, and travels as the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from bakeoff.engines.lab import match
 from bakeoff.engines.lab.tree import INGRESS_HANDLE
 from bakeoff.errors import RefusedError
-from bakeoff.scenario.run import Interface, Mangle, Qdisc
+from bakeoff.scenario.run import Interface, Mangle, Policer, Qdisc
 
 _CWR_ECE = "0xc0"
 # AccECN's third bit (RFC 9768) is the last one of the byte before the flags.
 _AE = "0x01"
-
-
-Policer = Mapping[str, Any]
-"""`rate_bps`, `burst` in bytes, and `exceed`: `drop`, or `{"dscp": …}`."""
 
 
 def hook(
@@ -51,11 +44,11 @@ def _filter(dev: str, prio: int, protocol: str, words: list[str]) -> list[str]:
 
 def _policing(policer: Policer) -> list[str]:
     # Here a packet has lost its Ethernet header, which counts in the simulator, and on the wire.
-    words = ["rate", f"{policer['rate_bps']}bit", "burst", f"{policer['burst']}b", "overhead", "14"]
+    words = ["rate", f"{policer.rate_bps}bit", "burst", f"{policer.burst}b", "overhead", "14"]
     every = ["match", "u32", "0", "0", "action", "police", *words, "conform-exceed"]
-    if policer["exceed"] == "drop":
+    if policer.exceed == "drop":
         return [*every, "drop/continue"]
-    dsfield = f"0x{policer['exceed']['dscp'] << 2:02x}"
+    dsfield = f"0x{policer.exceed.dscp << 2:02x}"
     munge = ["pedit", "munge", "ip", "dsfield", "set", dsfield, "retain", "0xfc", "pipe"]
     return [*every, "pipe/continue", "action", *munge, "action", "csum", "ip4h", "continue"]
 

@@ -28,7 +28,7 @@ from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.errors import RefusedError
 from bakeoff.results import layout
 from bakeoff.scenario import Run, cc_words, python_cc, units
-from bakeoff.scenario.run import Interface, Qdisc
+from bakeoff.scenario.run import Interface, Policer, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
 _WIRE_LIMIT: Final = 1_000_000
@@ -156,12 +156,12 @@ def _notes(run: Run, *, ethtool: bool) -> list[str]:
     return ["nodes[].offloads: ethtool is not installed: instead, senders build no large packets (gso_max_segs 1)"]
 
 
-def _policers(run: Run) -> dict[End, ingress.Policer]:
+def _policers(run: Run) -> dict[End, Policer]:
     """The links' policers by where they stand: the end at which the sender's packets arrive."""
     return {
         (link.ends[link.ends[0] == sender], sender): policer
         for link in run.links
-        for sender, policer in link.features.get("police", {}).items()
+        for sender, policer in link.policers.items()
     }
 
 
@@ -205,7 +205,7 @@ def wire(delay_s: float, loss: float) -> str:
 
 def _queues(
     interfaces: list[Interface],
-    policers: dict[End, ingress.Policer],
+    policers: dict[End, Policer],
     net: Topology,
     flows: dict[str, list[str]],
     trees: Trees,
@@ -267,7 +267,7 @@ def _hosts(run: Run) -> list[str]:
 
 
 def _shown(
-    interfaces: list[Interface], policers: dict[End, ingress.Policer], net: Topology, trees: Trees, *options: str
+    interfaces: list[Interface], policers: dict[End, Policer], net: Topology, trees: Trees, *options: str
 ) -> list[Command]:
     commands = []
     for (node, peer, _), tree in trees.items():
