@@ -28,12 +28,12 @@ _LEAST_USED = 0.25
 
 def delivery_with_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
     """Every flow's delivery rate; below, every TCP's smoothed round-trip time and every probe's."""
-    return _rates_abovedelays_panel(several, "delivery_rate", scale)
+    return _rates_above_delays(several, "delivery_rate", scale)
 
 
 def upload_with_ping_and_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
     """Every flow's goodput; below, every TCP's smoothed round-trip time and every probe's."""
-    return _rates_abovedelays_panel(several, "goodput", scale)
+    return _rates_above_delays(several, "goodput", scale)
 
 
 def totals_with_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
@@ -141,7 +141,7 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
     return made
 
 
-def _rates_abovedelays_panel(several: Sequence[PlottedRun], metric: str, scale: Scale) -> Picture:
+def _rates_above_delays(several: Sequence[PlottedRun], metric: str, scale: Scale) -> Picture:
     from bakeoff.plots import panels
 
     _need_samples(several)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.errors import BakeoffError, MeasureError
 from bakeoff.measure import Samples
 from bakeoff.measure.delays import delay_over_time
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.plots import colours
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines, means
 from bakeoff.plots.queues import queue_lines
@@ -230,17 +231,18 @@ def _key(line: Line) -> str:
 
 
 def _rates(shown: PlottedRun, summary: Summary, drawn: Sequence[Line], metric: str) -> Chart | None:
+    measure = CATALOGUE[metric]
     traces = []
     for line in drawn:
         members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
         if not members:
             continue
         parts = [_scaled(shown.samples.of("flow", name, metric), 1e-6) for name in members]
-        mean = _average((getattr(summary.flows[name].steady_state, f"{metric}_bps") for name in members), 1e-6)
+        mean = _average((measure.read(summary.flows[name]) for name in members), measure.display[0])
         traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
     if not traces:
         return None
-    title = {"goodput": "Goodput", "delivery_rate": "Delivery rate"}[metric]
+    title = measure.label.capitalize()
     highest = max(float(trace.series[1].max()) for trace in traces if len(trace.series[1]))
     for queue in dict.fromkeys(shown.bottlenecks.values()):
         steps = shown.capacity(queue)

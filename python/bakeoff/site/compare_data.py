@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.measure import summary_of
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.tables import run_labels
 from bakeoff.tables.cells import form_of, with_interval
 from bakeoff.tables.records import interval_of, records, without_unit
@@ -21,8 +22,8 @@ FILE: Final = "measures.js"
 
 _KINDS: Final = {"flows": "flow", "queues": "queue", "probes": "probe"}
 _OF_THE_RUN: Final = (
-    "jain", "ratio", "convergence_s", "meet_s", "utilisation", "queue_delay_p50_s", "queue_delay_p99_s",
-    "probe_rtt_mean_s", "marks", "sce_marks", "drops", "converged", "met",
+    *(measure.column for measure in CATALOGUE.of("run")), "converged", "met", "utilisation", "queue_delay_p50_s",
+    "queue_delay_p99_s", "probe_rtt_mean_s", "marks", "sce_marks", "drops",
 )  # fmt: skip
 _MOST: Final = 500
 """Flows, queues or probes whose measures a page that compares gets."""
