@@ -88,8 +88,8 @@ def test_tables_and_comparisons_have_it(duels, cli):
     assert (row["delay_of"], row["little_delay_mean_s"]) == ("packets", queue.sojourn_little_s.mean)
     side = side_of("a", [result])
     compared = {one.key.measure: one.ours for one in compare(side, side).differences}
-    assert compared["sojourn"] == queue.sojourn_little_s.mean
-    assert compared["sojourn_p99"] == queue.sojourn_little_s.p99
+    assert compared["little_delay_mean"] == queue.sojourn_little_s.mean
+    assert compared["little_delay_p99"] == queue.sojourn_little_s.p99
 
 
 @pytest.mark.parametrize(("qdisc", "of"), [("fq_codel", "little"), ("codel", "qdisc")])
