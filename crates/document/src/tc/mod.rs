@@ -286,7 +286,7 @@ pub fn parse_minor(text: &str) -> Option<u32> {
 pub fn parse_time(text: &str) -> Option<Time> {
     let (number, unit) = split_unit(text)?;
     let us = number * (time_unit(unit, "us").filter(|ns| *ns >= 1e3)? / 1e3);
-    (us <= f64::from(u32::MAX)).then_some(Time::from_us(us as u64))
+    (us <= f64::from(u32::MAX)).then(|| Time::from_us(us as u64))
 }
 
 /// tc's time in nanoseconds; no suffix means nanoseconds.
