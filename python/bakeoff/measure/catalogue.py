@@ -1,7 +1,8 @@
 """The catalogue of measures: each is registered once, and every table, plot, function and page takes it from here.
 
-`bakeoff.measure.functions` holds the entries. A name belongs to one number: `jain` is Jain's index of goodputs
-everywhere, and `jain_delivery_rate` the index of delivery rates. An alias is an older name for the same number.
+`of_flows`, `of_queues`, `of_probes` and `of_runs` hold the entries. A name belongs to one number: `jain` is Jain's
+index of goodputs everywhere, and `jain_delivery_rate` the index of delivery rates. An alias is an older name for the
+same number.
 """
 
 from __future__ import annotations

@@ -146,9 +146,6 @@ def harm_less(together: float, solo: float) -> float:
     return (together - solo) / together
 
 
-"""What a flow gives up when another one joins."""
-
-
 def under_utilisation(together_bps: float, baseline_bps: float) -> float:
     """Goodput [bit/s] of the flow in the baseline run, without the other, less its goodput with it.
 

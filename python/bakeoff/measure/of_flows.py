@@ -1,0 +1,284 @@
+"""The measures of flows in the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bakeoff.errors import MeasureError
+from bakeoff.measure.catalogue import ANY_SIGN, SHARE
+from bakeoff.measure.delays import distribution, mean_base_rtt
+from bakeoff.measure.marks import resent_share
+from bakeoff.measure.measured_run import MeasuredRun, flow_of
+from bakeoff.measure.over_time import (
+    BELOW,
+    OVER_S,
+    SMOOTH_S,
+    WITHIN_S,
+    long_flows,
+    oscillations,
+    recovery,
+    spike,
+    starvation,
+)
+from bakeoff.measure.rates import goodput_of, steady_state_rate
+from bakeoff.measure.registration import Edge, Take, family, known, measure, statistic, stored
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array
+
+RFC3550 = "RFC 3550, section 6.4.1"
+
+# Rates.
+
+
+@measure(
+    "goodput", "flow", "bit/s", "goodput", "payload that reached the receiving socket, per second",
+    source="RFC 2647, section 3.17", needs=("received",), at="steady_state.goodput_bps",
+)  # fmt: skip
+def goodput(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
+    """In bit/s."""
+    part = flow_of(run.document, flow)
+    if begin is None and end is None:
+        return known(run.summary.flows[part.name].steady_state.goodput_bps, f"the goodput of flow '{part.name}'")
+    return goodput_of(run.document, run.counters, run.samples, part, run.window(begin, end))
+
+
+@measure(
+    "delivery_rate", "flow", "bit/s", "delivery rate", "mean of `tcpi_delivery_rate`, samples of zero left out",
+    source="l4s-tests, steady_state.go", needs=("delivery_rate",), at="steady_state.delivery_rate_bps",
+)  # fmt: skip
+def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
+    name = flow_of(run.document, flow).name
+    if begin is None and end is None:
+        return known(run.of_flow(name).steady_state.delivery_rate_bps, f"the delivery rate of flow '{name}'")
+    return steady_state_rate(*run.samples.of("flow", name, "delivery_rate"), run.window(begin, end))
+
+
+@measure(
+    "share", "flow", "1", "share of the goodput",
+    "the flow's part of the goodput of all flows with the same bottleneck",
+    needs=("received",), bounds=SHARE, percent=True, decimals=0,
+)  # fmt: skip
+def _share(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
+    name = flow_of(run.document, flow).name
+    queue = run.summary.flows[name].bottleneck
+    beside = [other for other, part in run.summary.flows.items() if part.bottleneck == queue]
+    total = sum(goodput(run, other, begin=begin, end=end) for other in beside)
+    if not total:
+        raise MeasureError("no flow got anything")
+    return goodput(run, name, begin=begin, end=end) / total
+
+
+# Round-trip times and delays.
+
+
+def _rtt(of: str, *, induced: bool = False) -> Take:
+    def take(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
+        part = flow_of(run.document, flow)
+        found = run.summary.flows[part.name].srtt_s
+        if begin is not None or end is not None:
+            found = distribution(run.samples.of("flow", part.name, "srtt", run.window(begin, end))[1])
+        base = mean_base_rtt(run.document, part, window=run.window(begin, end)) if induced else 0.0
+        return statistic(found, of, part.name) - base
+
+    return take
+
+
+family(
+    "mean p50 p99 max", "srtt", "flow", "TCP RTT", "TCP's smoothed RTT", _rtt, at="srtt_s",
+    source="RFC 6298 (`tcpi_rtt`)", needs=("srtt",),
+    aliases={"mean": ("rtt_mean", "tcp_rtt"), "p50": ("rtt_p50",), "p99": ("rtt_p99", "tcp_rtt_p99"),
+             "max": ("rtt_max",)},
+)  # fmt: skip
+family(
+    "mean p50 p99 max", "tcp_delay", "flow", "TCP RTT less the base RTT",
+    "TCP's smoothed RTT less the mean base RTT of the path in the window", lambda of: _rtt(of, induced=True),
+    needs=("srtt",), bounds=ANY_SIGN,
+)  # fmt: skip
+family(
+    "mean p50 p99 max", "ack_rtt", "flow", "RTT of ACKs", "the RTT samples of all ACKs", at="rtt_s", stem="rtt",
+)  # fmt: skip
+family(
+    "mean p50 p99 max", "udp_delay", "flow", "one-way delay", "the one-way delay of a UDP flow's datagrams",
+    at="delay_s", stem="delay",
+)  # fmt: skip
+stored(
+    "udp_jitter", "flow", "s", "jitter", "mean interarrival jitter of a UDP flow's datagrams", "jitter_s",
+    source=RFC3550, stem="jitter",
+)  # fmt: skip
+stored(
+    "udp_loss", "flow", "1", "loss", "share of a UDP flow's datagrams that never arrived", "loss",
+    stem="loss", bounds=SHARE, percent=True,
+)  # fmt: skip
+
+
+# Signals.
+
+
+def _counted(key: str) -> Take:
+    def take(run: MeasuredRun, flow: str | int) -> float:
+        name = flow_of(run.document, flow).name
+        return known(getattr(run.counters.flow(name), key), f"counters: flows.{name}.{key}")
+
+    return take
+
+
+stored(
+    "retransmissions", "flow", "packet", "retransmissions", "segments that the flow sent again, over the whole run",
+    "retransmissions",
+)  # fmt: skip
+
+
+@measure(
+    "resent_share", "flow", "1", "share of segments sent again",
+    "share of the segments sent that the flow had sent before, over the whole run", bounds=SHARE, percent=True,
+)  # fmt: skip
+def _resent_share(run: MeasuredRun, flow: str | int) -> float:
+    return resent_share(run.counters, flow_of(run.document, flow).name)
+
+
+stored(
+    "mark_fraction", "flow", "1", "share of packets marked",
+    "share of the flow's packets that were CE-marked, over the whole run", "mark_fraction",
+    bounds=SHARE, percent=True,
+)  # fmt: skip
+for _name, _key, _label, _formula in (
+    ("seen_marks", "received_ce", "CE marks received", "segments of data or datagrams that arrived with CE"),
+    ("seen_ect1", "received_ect1", "ECT(1) received", "segments of data or datagrams that arrived as ECT(1)"),
+    ("echoed_marks", "delivered_ce", "CE marks echoed", "CE marks that the receiver echoed"),
+):
+    _text = f"{_formula} (`tcpi_{_key}`), over the whole run"
+    measure(_name, "flow", "packet", _label, _text, at=_name)(_counted(_key))
+
+
+# Rates and delays over time.
+
+
+def _starvation(*, as_time: bool) -> Take:
+    def take(
+        run: MeasuredRun,
+        flow: str | int,
+        *,
+        below: float = BELOW,
+        smooth: float = SMOOTH_S,
+        begin: Edge = None,
+        end: Edge = None,
+    ) -> float:
+        own = flow_of(run.document, flow)
+        others = [run.rate(each, smooth) for each in long_flows(run.document) if each is not own]
+        start, stop = run.window(begin, end)
+        share = starvation(run.rate(own, smooth), others, (start, stop), below)
+        return share * (stop - start) if as_time else share
+
+    return take
+
+
+measure(
+    "starvation", "flow", "1", "starvation",
+    "share of the time in which the flow gets less than `below` of its fair share",
+    needs=("received",), at="starvation", bounds=SHARE, percent=True,
+)(_starvation(as_time=False))  # fmt: skip
+measure(
+    "starved_time", "flow", "s", "starved time", "that share of the window, as a time", needs=("received",),
+)(_starvation(as_time=True))  # fmt: skip
+
+
+@measure(
+    "oscillations", "flow", "1/s", "oscillations of the rate",
+    "how often per second the flow's smoothed rate crosses its own mean", needs=("received",), at="oscillations_per_s",
+)  # fmt: skip
+def _oscillations(
+    run: MeasuredRun, flow: str | int, *, smooth: float = SMOOTH_S, begin: Edge = None, end: Edge = None
+) -> float:
+    return oscillations(*run.rate(flow_of(run.document, flow), smooth), run.window(begin, end))
+
+
+def _spike(of: str) -> Take:
+    def take(
+        run: MeasuredRun,
+        name: str,
+        *,
+        base: float | None = None,
+        over: float = OVER_S,
+        begin: Edge = None,
+        end: Edge = None,
+    ) -> float:
+        time, delay, own = run.delays(name, run.window(begin, end))
+        return float(getattr(spike(time, delay, own if base is None else base, over), of))
+
+    return take
+
+
+measure(
+    "spike_height", "flow", "s", "height of the highest RTT spike",
+    "height over the base RTT of the highest excursion of a flow's or probe's RTT",
+    needs=("srtt", "rtt"), at="spike.height_s",
+)(_spike("height_s"))  # fmt: skip
+measure(
+    "spike_duration", "flow", "s", "duration of the highest RTT spike",
+    "how long this excursion stays above base + over", needs=("srtt", "rtt"), at="spike.duration_s",
+)(_spike("duration_s"))  # fmt: skip
+
+
+@measure(
+    "recovery", "flow", "s", "recovery of the RTT",
+    "from a step until the RTT is at most base + within and stays so; never: infinite", needs=("srtt", "rtt"),
+)  # fmt: skip
+def _recovery(
+    run: MeasuredRun,
+    name: str,
+    after: float,
+    *,
+    within: float = WITHIN_S,
+    base: float | None = None,
+    end: Edge = None,
+) -> float:
+    time, delay, own = run.delays(name, run.whole(after, end))
+    return recovery(time, delay, after, own if base is None else base, within)
+
+
+def _cwnd(of: str) -> Take:
+    def take(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
+        name = flow_of(run.document, flow).name
+        values: Array = run.samples.of("flow", name, "cwnd", run.window(begin, end))[1]
+        return float(getattr(values, of)())
+
+    return take
+
+
+for _of, _said in (("min", "smallest"), ("max", "largest"), ("mean", "mean")):
+    _text = f"{_said} congestion window of the flow's samples"
+    measure(f"{_of}_cwnd", "flow", "packet", f"{_said} cwnd", _text, needs=("cwnd",))(_cwnd(_of))
+
+
+# What applications see.
+
+family(
+    "geometric_mean p50 p95 p99 mean max", "fct", "flow", "flow completion time",
+    "the completion times of a `short` flow's objects", at="fct.fct_s", untabled=("mean", "max"),
+    aliases={"p50": ("fct",)},
+)  # fmt: skip
+stored(
+    "unfinished", "flow", "1", "unfinished objects",
+    "objects of a `short` flow that began in the window and had not ended with the run", "fct.unfinished",
+)  # fmt: skip
+stored(
+    "video_rate", "flow", "bit/s", "video rate", "mean rate of a video's segments", "video.mean_rate_bps",
+    stem="video_mean_rate",
+)  # fmt: skip
+stored(
+    "startup", "flow", "s", "startup", "from opening a video until it plays", "video.startup_s", stem="video_startup",
+    seconds=True, may_never=True,
+)  # fmt: skip
+stored(
+    "stalls", "flow", "1", "stalls", "how often a video's playing stopped, over the whole run", "video.stalls",
+    stem="video_stalls",
+)  # fmt: skip
+stored(
+    "stalled", "flow", "s", "stalled time", "how long a video stopped in all", "video.stalled_s", stem="video_stalled",
+    seconds=True,
+)  # fmt: skip
+stored(
+    "switches", "flow", "1", "rate switches", "how often a video changed its rate", "video.switches",
+    stem="video_switches",
+)  # fmt: skip
