@@ -102,7 +102,7 @@ def key(run: Run, engine: str, versions: dict[str, str], kept: Kept = "all", als
         return None
     decides = {
         "form": _FORM,
-        "run": json.loads(run.to_json()),
+        "run": run.model_dump(mode="json"),
         "engine": engine.partition(":")[0],
         "versions": versions,
         "epoch": MODEL_EPOCH,

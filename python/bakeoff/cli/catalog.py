@@ -104,7 +104,7 @@ def show(
     if files and only is None and not set_:
         typer.echo(files[0].read_text(encoding="utf-8"), nl=False)
     else:
-        typer.echo(json.dumps(json.loads(first.to_json()), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(first.model_dump(mode="json"), indent=2, ensure_ascii=False))
     sys.stdout.flush()
     if len(runs) > 1:
         typer.echo(f"\n{len(runs)} runs have this name; the first is {first.key}", err=True)
