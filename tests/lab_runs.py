@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import Run
 
 HTB = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 20mbit", "child": {"qdisc": "fq_codel"}}]}
@@ -98,7 +99,7 @@ def lines(commands, *words: str) -> list[str]:
 
 
 def in_virtual_time(kernel: str, run: Run, folder: Path) -> results.Result:
-    [done] = campaign.run([run], folder, engine=kernel, jobs=1).runs
+    [done] = campaign.run([run], folder, Execution(engine=kernel, jobs=1)).runs
     assert done.error is None, f"{done.error}\n{(done.path / 'console.log').read_text()}"
     return results.read(done.path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import expand, load
 from bakeoff.tables import results_table
 from bakeoff.tables.records import KINDS
@@ -23,7 +24,7 @@ def done(tmp_path_factory):
     def runs(name):
         if name not in made:
             folder = tmp_path_factory.mktemp(name)
-            report = campaign.run(expand(load(ROOT / "examples" / f"{name}.yaml")), folder, jobs=1)
+            report = campaign.run(expand(load(ROOT / "examples" / f"{name}.yaml")), folder, Execution(jobs=1))
             assert not report.failed, report.failed
             made[name] = [results.read(one.path) for one in report.runs]
         return made[name]

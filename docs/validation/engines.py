@@ -19,6 +19,7 @@ from bakeoff.cli.options import detail
 from bakeoff.cli.run import execute
 from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import versions
+from bakeoff.results import Request
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc_words import parse
 
@@ -116,9 +117,8 @@ def main() -> None:
     execute(
         list(runs.values()),
         ROOT,
-        campaign.Asked("verify", note="with the kernel's versions"),
-        engine="sim",
-        jobs=campaign.cores(),
+        Request(kind="verify"),
+        campaign.Execution(note="with the kernel's versions"),
         resume=False,
         show=detail(quiet=False, verbose=False),
         again="docs/validation/engines.py",

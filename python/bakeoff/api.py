@@ -8,7 +8,7 @@ import io
 import operator
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
 from bakeoff.arguments import check
-from bakeoff.campaign.store import opened
+from bakeoff.campaign.store import place
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError, RunError, UsageError
 from bakeoff.results import Result as _Result
@@ -24,7 +24,6 @@ from bakeoff.results import Result as _Result
 if TYPE_CHECKING:
     import polars as pl
 
-    from bakeoff.campaign import Done
     from bakeoff.plots.picture import Picture, Pictures
     from bakeoff.plots.time_series import Scale
     from bakeoff.scenario import Run
@@ -290,9 +289,9 @@ def duel(
         run = _with_sources(run, names, (cc1, cc2))
         [run] = _observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
-        asked = campaign.Asked("duel", (run.run,), note)
-        opened_store = opened(store)
-        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked, store=opened_store, fresh=fresh).runs
+        execution = campaign.Execution(engine=engine, jobs=1, store=place(store), fresh=fresh, note=note)
+        request = results.Request(kind="duel", patterns=(run.run,))
+        [done] = campaign.run([run], root, execution, request=request).runs
     if done.error is not None:
         raise RunError(done.error, place=done.key)
     return Result.read(done.path)
@@ -349,20 +348,20 @@ def run(
     if can:  # otherwise the campaign says why
         runs = can
     root = campaign.new_folder() if out is None else Path(out)
-    asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
-    with _bar(len(runs)) if progress else nullcontext() as ended:
+    request = results.Request(
+        patterns=(patterns,) if isinstance(patterns, str) else tuple(patterns),
+        only=only,
+        settings=dict(settings or {}),
+        seeds=seeds,
+        trace=tuple(trace),
+        capture=tuple(capture),
+    )
+    execution = campaign.Execution(
+        engine=engine, jobs=jobs, store=place(store), fresh=fresh, allow_code=allow_code, note=note
+    )
+    with _bar(len(runs)) if progress else nullcontext(campaign.Watch()) as watch:
         report = campaign.run(
-            runs,
-            root,
-            engine=engine,
-            jobs=jobs,
-            resume=resume,
-            asked=asked,
-            latest=campaign.LATEST,
-            allow_code=allow_code,
-            store=opened(store),
-            fresh=fresh,
-            on_done=ended,
+            runs, root, execution, request=request, resume=resume, latest=campaign.LATEST, watch=watch
         )
     return Results([Result.read(done.path) for done in report.runs], refused)
 
@@ -389,13 +388,13 @@ def load(path: Path | str) -> Results:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[Done], None]]:
-    """A bar on a terminal or in a notebook; what is to be called as each run ends."""
+def _bar(total: int) -> Iterator[campaign.Watch]:
+    """A bar on a terminal or in a notebook, which follows a campaign."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=total)
-        yield lambda done: bar.advance(task)
+        yield campaign.Watch(on_done=lambda _: bar.advance(task))
 
 
 def _named(cls: type) -> AbstractContextManager[str]:

@@ -14,6 +14,7 @@ from bakeoff.advice.choices import words
 from bakeoff.advice.numbers import MEASURES, Number
 from bakeoff.advice.quantities import figure
 from bakeoff.advice.rule import decide, mean, missed, most, pick
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
 from bakeoff.scenario.access_line import Asked, own_choices, runs, scenario
@@ -296,7 +297,7 @@ def test_the_page_in_a_browser(small):
     sync = pytest.importorskip("playwright.sync_api")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     asked = Asked(**LINE, duration="30s", mix=small / "two.yaml")
-    report = campaign.run(runs(asked, seeds=1), small / "b", jobs=1)
+    report = campaign.run(runs(asked, seeds=1), small / "b", Execution(jobs=1))
     advice = advise([results.read(done.path) for done in report.runs], own=own_choices(asked))
     (small / "b.html").write_text(as_html.page(asked, advice))
     with sync.sync_playwright() as playwright:

@@ -9,7 +9,8 @@ import pytest
 import bakeoff
 from bakeoff import results
 from bakeoff.engines.kernel import registry
-from bakeoff.results import layout
+from bakeoff.results import Request, layout
+from bakeoff.scenario import parse_settings
 
 SCENARIO = """
 duration: 2s
@@ -88,11 +89,94 @@ def test_resume_takes_seeds_traces_and_captures_too(cli):
     assert err.startswith("as the campaign was begun: -k reno --trace cc --capture 'm>b'\n")
 
 
+def test_campaign_json_keeps_the_request_as_an_object(cli):
+    Path("mine.yaml").write_text(SCENARIO.replace("./mycc.py:MyCC", "cubic"))
+    words = ("--set", "network.rtt=30ms", "--set", "flows.0.count=2", "-k", "reno", "--seeds", "2", "--trace", "cc")
+    cli("run", "mine.yaml", *words, "--name", "x", "-q", "-j", "1")
+    document = json.loads((Path("results/x") / layout.CAMPAIGN).read_text())
+    assert (document["kind"], "patterns" in document) == ("run", False)
+    assert document["request"] == {
+        "patterns": ["mine.yaml"],
+        "only": "reno",
+        "settings": {"network.rtt": "30ms", "flows.0.count": 2},
+        "seeds": 2,
+        "trace": ["cc"],
+    }
+    record = results.read_campaign(Path("results/x"))
+    assert record.lines() == [
+        "mine.yaml",
+        "--set network.rtt=30ms --set flows.0.count=2 -k reno",
+        "--seeds 2 --trace cc",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "request_"),
+    [
+        (
+            "run",
+            ["a b/*", "--set flows.0.cc=bbr --set 'network.rtt=40ms' -k 're:(a|b) *'", "--seeds 2 --trace cc"],
+            Request(
+                patterns=("a b/*",), settings={"flows.0.cc": "bbr", "network.rtt": "40ms"}, only="re:(a|b) *", seeds=2,
+                trace=("cc",),
+            ),
+        ),
+        (
+            "sweep",
+            ["mine.yaml --over 'network.rtt=log:1ms..1s:3' --over a=1,2 --sample lhs:8 -k x --seeds 3 --measure jain"],
+            Request(
+                kind="sweep", patterns=("mine.yaml",), over=("network.rtt=log:1ms..1s:3", "a=1,2"), sample="lhs:8",
+                only="x", seeds=3, measures=("jain",),
+            ),
+        ),
+        (
+            "advise",
+            ["--up 20mbit --down 100mbit --rtt 30ms --link plain --duration 60s"],
+            Request(
+                kind="advise",
+                line={"up": "20mbit", "down": "100mbit", "rtt": "30ms", "link": "plain", "duration": "60s"},
+            ),
+        ),
+        ("duel", ["prague-vs-cubic"], Request(kind="duel", patterns=("prague-vs-cubic",))),
+        ("verify", [], Request(kind="verify")),
+    ],
+)  # fmt: skip
+def test_an_older_bakeoffs_request_is_read_from_its_text(kind, lines, request_):
+    """As d633c91 wrote it: patterns, and a line of words for the options."""
+    assert Request.of_lines(kind, lines) == request_
+    assert request_.outside(request_) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["40ms", "2", 2, 2.5, True, "true", None, "null", "a: b", "{x}", "", " x", "'q'", [1, "a"], {"cc": "bbr"}]
+)
+def test_the_words_of_a_setting_are_read_back(value):
+    words = Request(settings={"flows.0.x": value}).words()
+    assert words[0] == "--set"
+    assert parse_settings(words[1:]) == {"flows.0.x": value}
+
+
+def test_a_campaign_that_an_older_bakeoff_began_is_continued(cli):
+    Path("mine.yaml").write_text(SCENARIO.replace("./mycc.py:MyCC", "cubic"))
+    cli("run", "mine.yaml", "--set", "network.rtt=30ms", "-k", "reno", "--name", "x", "-q", "-j", "1")
+    file = Path("results/x") / layout.CAMPAIGN
+    document = json.loads(file.read_text()) | {"patterns": ["mine.yaml", "--set network.rtt=30ms -k reno"]}
+    del document["request"]
+    file.write_text(json.dumps(document))
+    code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
+    assert (code, out.startswith("1 runs: 1 there already in ")) == (0, True)
+    assert err.startswith("as the campaign was begun: --set network.rtt=30ms -k reno\n")
+    code, _, err = cli("run", "mine.yaml", "--resume", "--set", "network.rtt=50ms")
+    assert (code, "'--set network.rtt=50ms' is not part of it" in err) == (2, True)
+
+
 @pytest.mark.parametrize("line", ["--seeds many", "--set 'a", "-k"])
 def test_options_of_a_campaign_that_are_none_are_refused(cli, line):
     bakeoff.run("mine.yaml", out="x", jobs=1, allow_code=True)
     file = Path("x") / layout.CAMPAIGN
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"patterns": ["mine.yaml", line + " "]}))
+    document = json.loads(file.read_text()) | {"patterns": ["mine.yaml", line + " "]}
+    del document["request"]
+    file.write_text(json.dumps(document))
     code, _, err = cli("run", "mine.yaml", "--resume", "--out", "x")
     assert (code, "x: campaign.json: patterns: no options of 'bakeoff run'" in err) == (2, True)
 

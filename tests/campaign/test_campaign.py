@@ -16,6 +16,7 @@ import pytest
 import fakes
 from bakeoff import campaign, engines, results
 from bakeoff import files as safely
+from bakeoff.campaign import Execution, Watch
 from bakeoff.errors import BakeoffError
 
 SRC = Path(__file__).parents[2] / "python"
@@ -40,7 +41,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 def test_a_run_becomes_a_whole_folder(tmp_path, make):
     seen = []
-    report = campaign.run([make("pie", seed=2)], tmp_path / "c", jobs=1, on_done=seen.append)
+    report = campaign.run([make("pie", seed=2)], tmp_path / "c", Execution(jobs=1), watch=Watch(on_done=seen.append))
     [done] = report.runs
     assert seen == [done]
     assert (done.key, done.status, done.error) == ("fake/s1-first/pie~seed2", "ok", None)
@@ -71,7 +72,7 @@ def test_a_run_becomes_a_whole_folder(tmp_path, make):
 
 def test_one_and_two_jobs_give_the_same_bytes(tmp_path, make):
     runs = [make(f"run-{i}", seed=seed) for i in range(4) for seed in (1, 2)]
-    reports = {jobs: campaign.run(runs, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2)}
+    reports = {jobs: campaign.run(runs, tmp_path / str(jobs), Execution(jobs=jobs)) for jobs in (1, 2)}
     assert [done.key for done in reports[2].runs] == [run.key for run in runs]
     one, two = (files(tmp_path / str(jobs)) for jobs in (1, 2))
     assert sorted(one) == sorted(two)
@@ -93,7 +94,7 @@ def test_failed_runs_are_recorded_and_the_others_go_on(tmp_path, make, jobs):
         make("measure-bug", does="measure-bug"),
         make("z"),
     ]
-    report = campaign.run(runs, tmp_path / "c", jobs=jobs)
+    report = campaign.run(runs, tmp_path / "c", Execution(jobs=jobs))
     assert [done.status for done in report.runs] == ["ok", "failed", "failed", "failed", "failed", "ok"]
     assert [done.error for done in report.failed] == [
         "conservation: sent 10, delivered 8, dropped 1, queued 0: 1 packet is missing",
@@ -118,7 +119,9 @@ def test_a_refused_run_stops_the_campaign_before_anything_is_written(tmp_path, m
 
 def test_resume_skips_what_is_whole_and_equal_and_makes_the_rest(tmp_path, make):
     root = tmp_path / "c"
-    first = campaign.run([make("a"), make("b"), make("c"), make("d", does="violates"), make("e")], root, jobs=1)
+    first = campaign.run(
+        [make("a"), make("b"), make("c"), make("d", does="violates"), make("e")], root, Execution(jobs=1)
+    )
     kept, changed, cut, failed, lost = (done.path for done in first.runs)
     (cut / "series.parquet").write_bytes(b"PAR1")
     for path in lost.iterdir():
@@ -127,7 +130,7 @@ def test_resume_skips_what_is_whole_and_equal_and_makes_the_rest(tmp_path, make)
     before = files(kept)
 
     again = [make("a"), make("b", rtt="20ms"), make("c"), make("d"), make("e"), make("f")]
-    report = campaign.run(again, root, jobs=1, resume=True)
+    report = campaign.run(again, root, Execution(jobs=1), resume=True)
     assert [done.status for done in report.runs] == ["skipped", "ok", "ok", "ok", "ok", "ok"]
     assert [done.path for done in report.skipped] == [kept]
     assert files(kept) == before
@@ -135,22 +138,22 @@ def test_resume_skips_what_is_whole_and_equal_and_makes_the_rest(tmp_path, make)
     assert results.read(failed).ok
     assert len(results.scan(root)) == 6
     assert results.survey(root).half_written == []
-    assert [done.status for done in campaign.run(again, root, jobs=1, resume=True).runs] == ["skipped"] * 6
+    assert [done.status for done in campaign.run(again, root, Execution(jobs=1), resume=True).runs] == ["skipped"] * 6
 
 
 def test_a_folder_with_content_is_refused_without_resume(tmp_path, make):
     root = tmp_path / "c"
-    campaign.run([make("a")], root, jobs=1)
+    campaign.run([make("a")], root, Execution(jobs=1))
     before = files(root)
     with pytest.raises(BakeoffError, match=r"c: there are files here already; --resume continues .* another --out"):
-        campaign.run([make("b")], root, jobs=1)
+        campaign.run([make("b")], root, Execution(jobs=1))
     assert files(root) == before
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, make):
     (tmp_path / "c").write_text("notes")
     with pytest.raises(BakeoffError, match=r"c: is a file; expected a folder for the results$"):
-        campaign.run([make("a")], tmp_path / "c", jobs=1)
+        campaign.run([make("a")], tmp_path / "c", Execution(jobs=1))
 
 
 def test_a_message_says_that_earlier_results_were_kept_only_where_there_are_any(tmp_path, make, monkeypatch):
@@ -158,31 +161,33 @@ def test_a_message_says_that_earlier_results_were_kept_only_where_there_are_any(
     with monkeypatch.context() as patch:
         fail_writes(patch, 0, errno.ENOSPC)
         with pytest.raises(BakeoffError, match="No space left on device") as first:
-            campaign.run([make("a")], root, jobs=1)
+            campaign.run([make("a")], root, Execution(jobs=1))
     assert "earlier" not in str(first.value)
 
 
 def test_two_campaigns_in_one_folder(tmp_path, make):
     def second(_done) -> None:
         with pytest.raises(BakeoffError, match=rf"c: another campaign \(process {os.getpid()}\) is writing here"):
-            campaign.run([make("b")], tmp_path / "c", jobs=1, resume=True)
+            campaign.run([make("b")], tmp_path / "c", Execution(jobs=1), resume=True)
 
-    report = campaign.run([make("a")], tmp_path / "c", jobs=1, on_done=second)
+    report = campaign.run([make("a")], tmp_path / "c", Execution(jobs=1), watch=Watch(on_done=second))
     assert [done.status for done in report.runs] == ["ok"]
     # The refused one let the owner's lock be, and a lock left by a dead process is none.
     (tmp_path / "c" / ".lock").write_text("1\n")
-    assert [done.status for done in campaign.run([make("b")], tmp_path / "c", jobs=1, resume=True).runs] == ["ok"]
+    assert [done.status for done in campaign.run([make("b")], tmp_path / "c", Execution(jobs=1), resume=True).runs] == [
+        "ok"
+    ]
 
 
 def test_an_unknown_engine_lists_those_there_are(tmp_path, make):
     with pytest.raises(BakeoffError, match=r"^unknown engine 'smi'; there is: sim"):
-        campaign.run([make("a")], tmp_path, engine="smi")
+        campaign.run([make("a")], tmp_path, Execution(engine="smi"))
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_jobs_below_one_are_refused(tmp_path, make, jobs):
     with pytest.raises(BakeoffError, match=f"jobs: {jobs}; expected 1 or more"):
-        campaign.run([make("a")], tmp_path / "c", jobs=jobs)
+        campaign.run([make("a")], tmp_path / "c", Execution(jobs=jobs))
 
 
 def test_no_runs_are_refused(tmp_path):
@@ -191,15 +196,15 @@ def test_no_runs_are_refused(tmp_path):
 
 
 def test_a_run_selected_twice_is_done_once_and_two_of_one_name_are_refused(tmp_path, make):
-    assert len(campaign.run([make("a"), make("a")], tmp_path / "c", jobs=1).runs) == 1
+    assert len(campaign.run([make("a"), make("a")], tmp_path / "c", Execution(jobs=1)).runs) == 1
     with pytest.raises(BakeoffError, match="fake/s1-first/a: two different runs have this name"):
-        campaign.run([make("a"), make("a", rtt="20ms")], tmp_path / "d", jobs=1)
+        campaign.run([make("a"), make("a", rtt="20ms")], tmp_path / "d", Execution(jobs=1))
 
 
 @pytest.mark.parametrize("name", ["../../outside", ".hidden", "a/.."])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, make, name):
     with pytest.raises(BakeoffError, match="cannot name a results folder"):
-        campaign.run([make("a", scenario=name)], tmp_path / "c", jobs=1)
+        campaign.run([make("a", scenario=name)], tmp_path / "c", Execution(jobs=1))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -249,15 +254,15 @@ def fail_writes(monkeypatch, after: int, code: int) -> None:
 @pytest.mark.parametrize("after", range(9))
 def test_a_disk_that_refuses_after_n_writes(tmp_path, make, monkeypatch, after, code):
     root = tmp_path / "c"
-    campaign.run([make("earlier")], root, jobs=1)
+    campaign.run([make("earlier")], root, Execution(jobs=1))
     before = files(root)
     with monkeypatch.context() as patch:
         fail_writes(patch, after, code)
         with pytest.raises(BakeoffError, match=f"{os.strerror(code)}.*earlier results were"):
-            campaign.run([make("earlier"), make("later")], root, jobs=1, resume=True)
+            campaign.run([make("earlier"), make("later")], root, Execution(jobs=1), resume=True)
     assert files(root) == before
     assert partials(root) == []
-    report = campaign.run([make("earlier"), make("later")], root, jobs=1, resume=True)
+    report = campaign.run([make("earlier"), make("later")], root, Execution(jobs=1), resume=True)
     assert [done.status for done in report.runs] == ["skipped", "ok"]
 
 
@@ -269,7 +274,7 @@ def test_a_real_disk_that_fills_up(tmpfs, make, jobs):
     disk = tmpfs("nr_inodes=20")
     runs = [make(f"run-{i}") for i in range(6)]
     with pytest.raises(BakeoffError, match=r"No space left on device.*earlier results were"):
-        campaign.run(runs, disk / "c", jobs=jobs)
+        campaign.run(runs, disk / "c", Execution(jobs=jobs))
     whole = results.scan(disk / "c")
     assert 1 <= len(whole) < 6
     assert all(results.read(path).series.height == 15 for path in whole)
@@ -296,8 +301,8 @@ if __name__ == "__main__":
         campaign.run(
             [make("a"), *blocking, *(make(f"z{i}") for i in range(40))],
             Path("c"),
-            jobs=len(blocking),
-            on_interrupt=lambda: Path("interrupted").write_text("interrupted"),
+            campaign.Execution(jobs=len(blocking)),
+            watch=campaign.Watch(on_interrupt=lambda: Path("interrupted").write_text("interrupted")),
         )
     except KeyboardInterrupt:
         sys.exit(130)
@@ -334,7 +339,7 @@ def test_ctrl_c_with_one_job_discards_what_is_under_way(tmp_path, make):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            campaign.run([make("a"), make("b", does="interrupts"), make("z")], tmp_path / "c", jobs=1)
+            campaign.run([make("a"), make("b", does="interrupts"), make("z")], tmp_path / "c", Execution(jobs=1))
     finally:
         signal.signal(signal.SIGINT, before)
     assert [path.name for path in results.scan(tmp_path / "c")] == ["a"]
@@ -389,6 +394,6 @@ def test_a_killed_campaign_leaves_whole_runs_and_is_resumed(tmp_path, make):
     [(partial, reason)] = results.survey(root).half_written
     assert (partial.name, reason) == (f".b.{child.pid}.partial", "its writing was never ended")
     assert [path.name for path in results.scan(root)] == ["a"]
-    report = campaign.run([make("a"), make("b")], root, jobs=1, resume=True)
+    report = campaign.run([make("a"), make("b")], root, Execution(jobs=1), resume=True)
     assert [done.status for done in report.runs] == ["skipped", "ok"]
     assert partials(root) == []

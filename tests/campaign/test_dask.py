@@ -16,7 +16,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import cluster, deploy
+from bakeoff.campaign import Execution, Watch, cluster, deploy
 from bakeoff.campaign.cluster import Cluster
 from bakeoff.errors import BakeoffError
 
@@ -55,7 +55,7 @@ def content(root: Path) -> dict[str, bytes]:
 @pytest.fixture
 def undisturbed(tmp_path, make):
     """The files of the runs a, b and c."""
-    campaign.run([make(name) for name in "abc"], tmp_path / "undisturbed", jobs=1)
+    campaign.run([make(name) for name in "abc"], tmp_path / "undisturbed", Execution(jobs=1))
     return content(tmp_path / "undisturbed")
 
 
@@ -83,7 +83,7 @@ def test_a_worker_that_does_not_see_the_folder_sends_files(tmp_path, make, undis
 
 
 def test_only_the_folder_of_this_campaign_is_seen(tmp_path, make):
-    report = campaign.run([make("a")], tmp_path / "c", jobs=1)
+    report = campaign.run([make("a")], tmp_path / "c", Execution(jobs=1))
     task = SimpleNamespace(campaign=results.read_campaign(tmp_path / "c").id)
     assert cluster._sees(report.runs[0].path, task)
     assert not cluster._sees(report.runs[0].path, SimpleNamespace(campaign="another"))
@@ -97,10 +97,10 @@ def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, make, undisturbed, sc
             runs,
             tmp_path / "c",
             cluster=lambda: Cluster(scheduler.scheduler_address, "sim", jobs=1),
-            on_done=lambda _: scheduler.close(),
+            watch=Watch(on_done=lambda _: scheduler.close()),
         )
     assert [path.name for path in results.scan(tmp_path / "c")][:1] == ["a"]
-    campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     assert content(tmp_path / "c") == undisturbed
 
 
@@ -116,7 +116,7 @@ def test_workers_that_nobody_starts_again_end_the_campaign(tmp_path, make, undis
 
     with pytest.raises(BakeoffError, match=r"--dask local:1: no worker is left: .* --resume does the others"):
         campaign.run(runs, tmp_path / "c", cluster=workers)
-    campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     assert content(tmp_path / "c") == undisturbed
 
 

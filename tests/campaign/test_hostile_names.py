@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.scenario import catalog, duel
@@ -27,7 +28,7 @@ def done(tmp_path_factory):
     """A duel's results."""
     folder = tmp_path_factory.mktemp("done") / "c"
     run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    assert not campaign.run([run], folder, jobs=1).failed
+    assert not campaign.run([run], folder, Execution(jobs=1)).failed
     return folder
 
 
@@ -64,7 +65,7 @@ def test_a_label_stays_inside_of_the_campaign(tmp_path, label):
     runs = catalog.select(written(tmp_path, vary={"start": {label: "0s", "later": "100ms"}}))
     root = tmp_path / "c"
     try:
-        report = campaign.run(runs, root, jobs=1)
+        report = campaign.run(runs, root, Execution(jobs=1))
     except BakeoffError as error:
         assert "cannot name a results folder" in str(error)  # noqa: PT017 (either is right)
         assert not root.exists()
@@ -111,7 +112,7 @@ def test_a_note_is_one_line_of_text(tmp_path, cli, note):
 @pytest.mark.parametrize("note", ["<script>alert(1)</script>", "../../x", "[red]", "größer als 'vorher'"])
 def test_other_notes_are_kept_as_they_are(tmp_path, note):
     run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    campaign.run([run], tmp_path / "c", jobs=1, asked=campaign.Asked("duel", (), note))
+    campaign.run([run], tmp_path / "c", Execution(jobs=1, note=note), request=results.Request(kind="duel"))
     assert results.read_campaign(tmp_path / "c").provenance.note == note
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign
-from bakeoff.campaign import serving, signals
+from bakeoff.campaign import Execution, serving, signals
 from bakeoff.errors import BakeoffError
 
 SRC = Path(__file__).parents[2] / "python"
@@ -53,7 +53,7 @@ def limited_to(monkeypatch, threads: int) -> None:
 def test_too_few_threads_are_told_before_anything_is_written(tmp_path, make, monkeypatch, jobs):
     limited_to(monkeypatch, signals._THREADS - 1)
     with pytest.raises(BakeoffError, match=f"a process may start {signals._THREADS - 1} threads; expected .* or more"):
-        campaign.run([make("a"), make("b")], tmp_path / "c", jobs=jobs)
+        campaign.run([make("a"), make("b")], tmp_path / "c", Execution(jobs=jobs))
     assert not (tmp_path / "c").exists()
 
 
@@ -70,7 +70,7 @@ def test_a_process_that_the_system_does_not_start_ends_the_campaign(tmp_path, ma
 
     monkeypatch.setattr(SpawnProcess, "start", refused)
     with pytest.raises(BakeoffError, match="no worker process can be started: Resource temporarily unavailable; use"):
-        campaign.run([make("a"), make("b")], tmp_path / "c", jobs=2)
+        campaign.run([make("a"), make("b")], tmp_path / "c", Execution(jobs=2))
 
 
 def answer_of_a_worker(given: object) -> object:

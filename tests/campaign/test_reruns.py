@@ -12,6 +12,7 @@ import math
 import pytest
 
 from bakeoff import campaign
+from bakeoff.campaign import Execution
 from bakeoff.results import read_all, scan
 from bakeoff.scenario import catalog
 
@@ -39,7 +40,7 @@ def rerun(tmp_path_factory):
     """`scenario/run` -> results with four seeds."""
     folder = tmp_path_factory.mktemp("reruns")
     runs = catalog.select([f"sce-l4s-ect1/{name}" for name in SENT], seeds=4)
-    assert not campaign.run(runs, folder, jobs=1).failed
+    assert not campaign.run(runs, folder, Execution(jobs=1)).failed
     found = {name: [] for name in SENT}
     for result in read_all(scan(folder)):
         found[f"{result.run.scenario}/{result.run.run}"].append(result)

@@ -10,11 +10,12 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
+from bakeoff.results import Request
 from bakeoff.version import MODEL_EPOCH, commit, version
 
-S1 = Asked("run", ("fake/s1*", "mine.yaml"))
+S1 = Request(patterns=("fake/s1*", "mine.yaml"))
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +30,12 @@ def make():
 @pytest.fixture
 def begun(tmp_path, make):
     """A campaign of one run, begun and interrupted."""
-    campaign.run([make("a")], tmp_path / "c", jobs=1, asked=S1)
+    campaign.run([make("a")], tmp_path / "c", Execution(jobs=1), request=S1)
     return tmp_path / "c"
 
 
-def resume(root: Path, make, *, asked: Asked = S1, engine: str = "sim") -> list[str]:
-    report = campaign.run([make("a"), make("b")], root, jobs=1, resume=True, asked=asked, engine=engine)
+def resume(root: Path, make, *, request: Request = S1, note: str | None = None) -> list[str]:
+    report = campaign.run([make("a"), make("b")], root, Execution(jobs=1, note=note), request=request, resume=True)
     return [done.status for done in report.runs]
 
 
@@ -49,9 +50,11 @@ def content(root: Path) -> dict[Path, bytes]:
 
 def test_the_campaign_and_each_run_say_where_they_come_from(tmp_path, make, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/bakeoff", "run", "fake/s1*", "b\udcffd"])
-    campaign.run([make("a")], tmp_path / "c", jobs=1, asked=Asked("run", ("fake/s1*",), "after the patch"))
+    campaign.run(
+        [make("a")], tmp_path / "c", Execution(jobs=1, note="after the patch"), request=Request(patterns=("fake/s1*",))
+    )
     record = results.read_campaign(tmp_path / "c")
-    assert (record.kind, record.patterns, record.engine) == ("run", ("fake/s1*",), "sim")
+    assert (record.kind, record.begun.patterns, record.engine) == ("run", ("fake/s1*",), "sim")
     assert record.versions == {"bakeoff": version()}
     made = record.provenance
     assert (made.version, made.model_epoch, made.host) == (version(), MODEL_EPOCH, socket.gethostname())
@@ -74,7 +77,7 @@ def test_the_commit_is_that_of_this_checkout():
 
 def test_its_own_runs_are_added(begun, make):
     identity = results.read_campaign(begun).id
-    assert resume(begun, make, asked=Asked("run", ("mine.yaml",), "second day")) == ["skipped", "ok"]
+    assert resume(begun, make, request=Request(patterns=("mine.yaml",)), note="second day") == ["skipped", "ok"]
     added = results.read(begun / "fake" / "s1-first" / "b").record
     assert (added.campaign, added.provenance.note) == (identity, "second day")
     assert results.read_campaign(begun).provenance.note is None
@@ -86,7 +89,7 @@ def test_its_own_runs_are_added(begun, make):
         ({"kind": "duel"}, S1, "holds a duel, and a run cannot go on in it; give another --out"),
         (
             {},
-            Asked("run", ("fake/s1*", "fake/s2*")),
+            Request(patterns=("fake/s1*", "fake/s2*")),
             r"holds the campaign of 'fake/s1\*', 'mine.yaml'; 'fake/s2\*' is not part of it; resume it with its own",
         ),
         ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not sim; resume it with --engine kernel, or"),
@@ -101,7 +104,7 @@ def test_what_is_not_its_own_is_refused_and_nothing_changes(begun, make, changes
     change(begun, **changes)
     before = content(begun)
     with pytest.raises(BakeoffError, match=message):
-        resume(begun, make, asked=asked)
+        resume(begun, make, request=asked)
     assert content(begun) == before
 
 
@@ -130,7 +133,7 @@ def test_a_campaign_of_a_later_format_is_refused(begun, make):
 
 
 def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun, make):
-    campaign.run([make("b")], tmp_path / "d", jobs=1, asked=S1)
+    campaign.run([make("b")], tmp_path / "d", Execution(jobs=1), request=S1)
     stranger = tmp_path / "d" / "fake" / "s1-first" / "b"
     stranger.rename(begun / "fake" / "s1-first" / "b")
     with pytest.raises(BakeoffError, match="c/fake/s1-first/b: belongs to another campaign; move it away"):
@@ -139,10 +142,10 @@ def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun, mak
 
 def test_a_campaign_inside_of_another_is_refused(begun, make):
     with pytest.raises(BakeoffError, match=r"c/inside: lies inside of another campaign's folder, .*c; choose another"):
-        campaign.run([make("a")], begun / "inside", jobs=1)
+        campaign.run([make("a")], begun / "inside", Execution(jobs=1))
     assert not (begun / "inside").exists()
 
 
 def test_resuming_nothing_begins(tmp_path, make):
     assert resume(tmp_path / "new", make) == ["ok", "ok"]
-    assert results.read_campaign(tmp_path / "new").patterns == S1.patterns
+    assert results.read_campaign(tmp_path / "new").begun == S1

@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked, archive, store, store_access
+from bakeoff.campaign import Execution, archive, store, store_access
 from bakeoff.campaign.archive import packed, unpack
 from bakeoff.campaign.store_local import LocalStore
 from bakeoff.campaign.store_remote import RemoteStore
@@ -41,8 +41,8 @@ def place(request, tmp_path):
         memory.rm("/store", recursive=True)
 
 
-def do(runs, root: Path, place: str, **options) -> list[str]:
-    report = campaign.run(runs, root, jobs=1, store=store.opened(place), **options)
+def do(runs, root: Path, place: str, *, resume: bool = False, **options) -> list[str]:
+    report = campaign.run(runs, root, Execution(jobs=1, store=place, **options), resume=resume)
     assert report.not_stored is None
     return [done.status for done in report.runs]
 
@@ -53,10 +53,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_what_was_done_is_taken_whole_and_says_so(tmp_path, make, place):
     runs = [make("a"), make("b", seed=2), make("broken", does="violates")]
-    assert do(runs, tmp_path / "one", place, asked=Asked(note="mine")) == ["ok", "ok", "failed"]
+    assert do(runs, tmp_path / "one", place, note="mine") == ["ok", "ok", "failed"]
     # What failed is no result.
     again = [make("c"), *runs]
-    assert do(again, tmp_path / "two", place, asked=Asked(note="yours")) == ["ok", "taken", "taken", "failed"]
+    assert do(again, tmp_path / "two", place, note="yours") == ["ok", "taken", "taken", "failed"]
     for key in ("a", "b~seed2"):
         first, second = (tmp_path / root / "fake/s1-first" / key for root in ("one", "two"))
         made, taken = content(first), content(second)
@@ -128,7 +128,7 @@ def test_what_is_damaged_is_not_taken_and_then_replaced(tmp_path, make, name):
 
 
 def test_an_archive_that_is_damaged_is_not_taken(tmp_path, make):
-    campaign.run([make("a")], tmp_path / "c", jobs=1)
+    campaign.run([make("a")], tmp_path / "c", Execution(jobs=1))
     folder = tmp_path / "c/fake/s1-first/a"
     whole = packed(folder)
     (tmp_path / "whole").mkdir()
@@ -190,7 +190,9 @@ def test_the_total_is_counted_again_after_a_crash(tmp_path, make):
 
 def test_a_store_that_refuses_costs_no_run(tmp_path, make):
     (tmp_path / "store").write_text("no folder")
-    report = campaign.run([make("a"), make("b")], tmp_path / "c", jobs=1, store=store.opened(str(tmp_path / "store")))
+    report = campaign.run(
+        [make("a"), make("b")], tmp_path / "c", Execution(jobs=1, store=store.opened(str(tmp_path / "store")))
+    )
     assert [done.status for done in report.runs] == ["ok", "ok"]
     assert report.not_stored == f"{tmp_path / 'store'}: File exists"
 

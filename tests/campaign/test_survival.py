@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import campaign_record, parallel, processes, worker
+from bakeoff.campaign import Execution, Watch, campaign_record, parallel, processes, worker
 from bakeoff.campaign.processes import Processes
 from bakeoff.errors import BakeoffError
 
@@ -47,7 +47,7 @@ def nothing_is_left(root: Path) -> bool:
 @pytest.fixture
 def undisturbed(tmp_path, make):
     """The files of the runs a to d."""
-    campaign.run([make(name) for name in "abcd"], tmp_path / "undisturbed", jobs=1)
+    campaign.run([make(name) for name in "abcd"], tmp_path / "undisturbed", Execution(jobs=1))
     return content(tmp_path / "undisturbed")
 
 
@@ -55,7 +55,7 @@ def test_a_run_whose_worker_dies_is_done_again(tmp_path, make, undisturbed):
     died = tmp_path / "died"
     runs = [make("a"), make("b", does="dies-once", died=str(died)), make("c"), make("d")]
     begun = []
-    report = campaign.run(runs, tmp_path / "c", jobs=2, on_start=begun.append)
+    report = campaign.run(runs, tmp_path / "c", Execution(jobs=2), watch=Watch(on_start=begun.append))
     assert [done.status for done in report.runs] == ["ok"] * 4
     assert died.exists()
     assert sorted(run.run for run in begun) == ["a", "b", "b", "c", "d"]
@@ -66,7 +66,7 @@ def test_a_run_whose_worker_dies_is_done_again(tmp_path, make, undisturbed):
 def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undisturbed):
     root = tmp_path / "c"
     runs = [make("a"), make("b", does="dies"), make("c"), make("d")]
-    report = campaign.run(runs, root, jobs=2)
+    report = campaign.run(runs, root, Execution(jobs=2))
     assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
     assert report.runs[1].error == (
         "its worker was lost 3 times (a worker process was ended by SIGKILL): out of memory, or killed"
@@ -74,7 +74,7 @@ def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undis
     assert results.read(report.runs[1].path).record.error == report.runs[1].error
     assert (report.runs[1].path / "teardown.log").read_text() == f"{report.runs[1].error}\n"
     assert nothing_is_left(root)
-    again = campaign.run([make(name) for name in "abcd"], root, jobs=2, resume=True)
+    again = campaign.run([make(name) for name in "abcd"], root, Execution(jobs=2), resume=True)
     assert [done.status for done in again.runs] == ["skipped", "ok", "skipped", "skipped"]
     assert content(root) == undisturbed
 
@@ -139,7 +139,7 @@ def test_no_run_waits_for_its_worker_that_is_timed_or_that_a_failure_may_foresta
         return free(self, run, ahead=ahead)
 
     monkeypatch.setattr(Processes, "free", noted)
-    campaign.run([make(name) for name in "abc"], tmp_path / "c", jobs=2, **options)
+    campaign.run([make(name) for name in "abc"], tmp_path / "c", Execution(jobs=2, **options))
     assert told == {may}
 
 
@@ -149,7 +149,7 @@ def test_workers_that_all_die_end_the_campaign(tmp_path, make, monkeypatch):
     monkeypatch.setattr(parallel, "_ATTEMPTS", 1)
     runs = [make("a"), *(make(f"dies-{number}", does="dies") for number in range(3))]
     with pytest.raises(BakeoffError, match=r"one worker after the other is lost .*SIGKILL.* --resume does the others"):
-        campaign.run(runs, root, jobs=2)
+        campaign.run(runs, root, Execution(jobs=2))
     assert "fake/s1-first/a" in digests(root)
     assert nothing_is_left(root)
 
@@ -164,12 +164,12 @@ def test_a_run_beyond_its_time_fails_alone(tmp_path, make, undisturbed, monkeypa
 
     runs = [make("a"), make("b", does="hangs"), make("c"), make("d")]
     # With one job, too, each run is in another process, which can be ended.
-    report = campaign.run(runs, root, jobs=1, timeout_s=90.0, on_start=begun)
+    report = campaign.run(runs, root, Execution(jobs=1, timeout_s=90.0), watch=Watch(on_start=begun))
     assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
     assert report.runs[1].error == "took longer than 90 s and was ended"
     assert nothing_is_left(root)
     monkeypatch.undo()
-    campaign.run([make(name) for name in "abcd"], root, jobs=1, resume=True)
+    campaign.run([make(name) for name in "abcd"], root, Execution(jobs=1), resume=True)
     assert content(root) == undisturbed
 
 
@@ -178,7 +178,7 @@ def test_engines_that_share_machines_have_no_time_budget(tmp_path, make, monkeyp
 
     monkeypatch.setattr(sim.Simulator, "one_at_a_time", True)
     with pytest.raises(BakeoffError, match="--run-timeout: a run of the engine sim cannot be ended half-way"):
-        campaign.run([make("a")], tmp_path / "c", timeout_s=1.0)
+        campaign.run([make("a")], tmp_path / "c", Execution(timeout_s=1.0))
     assert not (tmp_path / "c").exists()
 
 
@@ -193,10 +193,10 @@ def test_a_time_budget_has_a_unit(cli, text):
 def test_a_run_that_takes_all_memory_fails_alone(tmp_path, make, undisturbed, jobs):
     root = tmp_path / "c"
     runs = [make("a"), make("b", does="takes-all"), make("c"), make("d")]
-    report = campaign.run(runs, root, jobs=jobs)
+    report = campaign.run(runs, root, Execution(jobs=jobs))
     assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
     assert report.runs[1].error.startswith("MemoryError")
-    campaign.run([make(name) for name in "abcd"], root, jobs=jobs, resume=True)
+    campaign.run([make(name) for name in "abcd"], root, Execution(jobs=jobs), resume=True)
     assert content(root) == undisturbed
 
 
@@ -212,7 +212,7 @@ def test_a_panic_of_a_library_fails_one_run(tmp_path, make, monkeypatch):
         measure(result)
 
     monkeypatch.setattr(worker, "_measure", panics)
-    report = campaign.run([make(name) for name in "abc"], tmp_path / "c", jobs=1)
+    report = campaign.run([make(name) for name in "abc"], tmp_path / "c", Execution(jobs=1))
     assert [done.status for done in report.runs] == ["ok", "failed", "ok"]
     assert report.runs[1].error == "PanicException: failed to spawn a thread"
 
@@ -224,11 +224,11 @@ def test_a_disk_that_is_full_and_gets_room(tmpfs, make, undisturbed, jobs):
     root = disk / "c"
     runs = [make(name) for name in "abcd"]
     with pytest.raises(BakeoffError, match="No space left on device"):
-        campaign.run(runs, root, jobs=jobs)
+        campaign.run(runs, root, Execution(jobs=jobs))
     kept = set(digests(root))
     assert 1 <= len(kept) < 4
     subprocess.run(["/bin/mount", "-o", "remount,nr_inodes=1000", str(disk)], check=True)
-    report = campaign.run(runs, root, jobs=jobs, resume=True)
+    report = campaign.run(runs, root, Execution(jobs=jobs), resume=True)
     assert {done.key for done in report.skipped} == kept
     assert content(root) == undisturbed
     assert nothing_is_left(root)
@@ -244,7 +244,7 @@ def test_a_clock_that_is_set_back_changes_nothing(tmp_path, make, undisturbed, m
     monkeypatch.setattr(time, "time", stepped)
     ended = []
     runs = [make(name) for name in "abcd"]
-    report = campaign.run(runs, tmp_path / "c", jobs=1, timeout_s=3600.0, on_done=ended.append)
+    report = campaign.run(runs, tmp_path / "c", Execution(jobs=1, timeout_s=3600.0), watch=Watch(on_done=ended.append))
     assert [done.status for done in ended] == ["ok"] * 4
     assert [results.read(done.path).record.order for done in report.runs] == [0, 1, 2, 3]
     assert report.wall_s > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fakes
-from bakeoff import campaign, results
+from bakeoff import results
 from bakeoff.campaign import campaign_record
 
 SRC = Path(__file__).parents[2] / "python"
@@ -517,11 +517,11 @@ def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
     folder = Path("begun")
     folder.mkdir()
     made = campaign_record.provenance()
-    asked = campaign.Asked("run", ("fake/s1*", "--set flows.0.cc=bbr -k 're:(a|b) *'"))
+    asked = results.Request(patterns=("fake/s1*",), only="re:(a|b) *")
     campaign_record.begin(folder, asked, "kernel:x", {}, made, runs=2)
     code, _, err = cli("table", "begun")
     assert (code, err) == (
         2,
         "bakeoff: begun: holds no results; its campaign was interrupted before the first; go on with: "
-        "bakeoff run 'fake/s1*' --set flows.0.cc=bbr -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
+        "bakeoff run 'fake/s1*' -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
     )

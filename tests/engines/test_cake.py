@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import expand, load
 
 FLOWS = """
@@ -56,7 +57,7 @@ def goodputs(engine: str, folder: Path, scenario: str) -> dict[int, list[list[fl
     file.write_text(scenario, encoding="utf-8")
     numbers = NUMBERS[scenario][engine.partition(":")[0]]
     wanted = [run for run in expand(load(file), seeds=SEEDS) if len(run.flows) - (scenario is HOSTS) in numbers]
-    runs = campaign.run(wanted, folder / scenario.split()[1], engine=engine, jobs=1).runs
+    runs = campaign.run(wanted, folder / scenario.split()[1], Execution(engine=engine, jobs=1)).runs
     found: dict[int, list[list[float]]] = {}
     for done in runs:
         assert done.error is None, done.error

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from bakeoff import _sim, campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import Run
 from bakeoff.version import MODEL_EPOCH
 
@@ -34,7 +35,7 @@ def test_one_and_two_jobs_give_the_same_series(tmp_path):
     runs = [Run.from_json(json.dumps(document | {"run": f"seed-{seed}", "seed": seed})) for seed in (1, 2, 3)]
     digests = []
     for jobs in (1, 2):
-        report = campaign.run(runs, tmp_path / str(jobs), jobs=jobs)
+        report = campaign.run(runs, tmp_path / str(jobs), Execution(jobs=jobs))
         assert not report.failed
         digests.append([results.read(path).record.digest for path in results.scan(tmp_path / str(jobs))])
     assert digests[0] == digests[1]

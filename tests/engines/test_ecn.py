@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bakeoff import _sim, campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import Run, catalog
 
 VALUES = range(6)
@@ -73,7 +74,7 @@ def all_pairs(cc: str) -> Run:
 
 
 def negotiated(cc: str, engine: str, folder) -> list[str]:
-    [done] = campaign.run([all_pairs(cc)], folder, engine=engine, jobs=1).runs
+    [done] = campaign.run([all_pairs(cc)], folder, Execution(engine=engine, jobs=1)).runs
     assert done.error is None, done.error
     flows = results.read(done.path).all_counters()["flows"]
     modes = [flow["ecn"] for flow in (flows.values() if isinstance(flows, dict) else flows)]
@@ -108,7 +109,7 @@ def test_a_syn_whose_cwr_and_ece_were_removed_still_asks_for_accecn():
 @pytest.mark.parametrize(("name", "mode"), [("noecn", "accecn"), ("noecn-meant", "off")])
 def test_a_flow_forced_into_ect1_hears_ce_unless_ecn_was_not_negotiated(name, mode, tmp_path):
     [run] = catalog.select(f"l4s-tests/s10-ect1-gaming/ns-prague-vs-cubic-{name}-dualpi2-50Mbit-20ms")
-    [done] = campaign.run([run], tmp_path, jobs=1).runs
+    [done] = campaign.run([run], tmp_path, Execution(jobs=1)).runs
     flow = results.read(done.path).all_counters()["flows"]["cubic-2"]
     assert flow["ecn"] == mode
     assert (flow["delivered_ce"] > 0) == (mode == "accecn")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.engines import netns
 from bakeoff.engines.kernel import host_programs
 from bakeoff.errors import BakeoffError
@@ -62,7 +63,7 @@ def on_host(run: Run) -> Run:
 
 
 def test_a_run_on_the_hosts_own_kernel(host, tmp_path):
-    [done] = campaign.run([on_host(slowed())], tmp_path / "r", engine="netns", jobs=1).runs
+    [done] = campaign.run([on_host(slowed())], tmp_path / "r", Execution(engine="netns", jobs=1)).runs
     assert done.error is None
     check_slowed(results.read(done.path))
     assert "ip netns del bakeoff-mid" in (done.path / "teardown.log").read_text()
@@ -75,7 +76,7 @@ def test_a_run_on_the_hosts_own_kernel(host, tmp_path):
 
 def test_a_failed_setup_command_fails_the_run_and_cleans_up(host, tmp_path):
     run = on_host(network(interfaces=egress({"qdisc": "pfifo limit many"})))
-    [done] = campaign.run([run], tmp_path / "r", engine="netns", jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "r", Execution(engine="netns", jobs=1)).runs
     assert done.status == "failed"
     assert "setup: mid: tc qdisc add dev mid.srv root handle 1: pfifo limit many: exit code" in done.error
     assert not (done.path / "series.parquet").exists()
@@ -85,14 +86,14 @@ def test_ctrl_c_leaves_no_namespace(host, tmp_path):
     run = on_host(network(interfaces=egress(SHORT), duration_s=60.0))
     at_work = meanwhile(ctrl_c, once=lambda: any(tmp_path.rglob("agent.tsv")))
     with at_work, pytest.raises(KeyboardInterrupt):
-        campaign.run([run], tmp_path / "r", engine="netns", jobs=1)
+        campaign.run([run], tmp_path / "r", Execution(engine="netns", jobs=1))
     assert list(tmp_path.rglob("run.json")) == []
 
 
 @pytest.mark.parametrize(("tool", "duration_s"), [("iperf3", 4.0), ("netperf", 4.0), ("flent", 12.0)])
 def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
     run = on_host(by_tools(tool, "irtt", duration_s))
-    [done] = campaign.run([run], tmp_path / "r", engine="netns", jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "r", Execution(engine="netns", jobs=1)).runs
     assert done.error is None
     result = results.read(done.path)
     of = dict(iter(result.series.group_by("kind", "name", "metric")))

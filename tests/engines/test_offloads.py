@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import expand, load
 
 SCENARIO = """
@@ -23,7 +24,7 @@ def bytes_per_packet(engine: str, folder: Path, *, offloads: bool) -> float:
     """Mean length of what stands in the bottleneck's queue, over the run."""
     file = folder / "offloads.yaml"
     file.write_text(SCENARIO.replace("OFFLOADS", "true" if offloads else "false"), encoding="utf-8")
-    [done] = campaign.run(expand(load(file)), folder / f"{engine}-{offloads}", engine=engine, jobs=1).runs
+    [done] = campaign.run(expand(load(file)), folder / f"{engine}-{offloads}", Execution(engine=engine, jobs=1)).runs
     assert done.error is None, done.error
     result = results.read(done.path)
     queue = {

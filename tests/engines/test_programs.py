@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bakeoff import campaign, engines, files, measure, results
+from bakeoff.campaign import Execution
 from bakeoff.engines.kernel import registry, stall
 from bakeoff.engines.lab import plan, scenario_programs, tool_output
 from bakeoff.errors import BakeoffError
@@ -75,7 +76,7 @@ def test_engines_that_run_no_programs_say_so(tmp_path):
 
 def test_what_an_output_does_not_tell_of_a_flow_is_no_surprise(tmp_path):
     [run] = runs(tmp_path, "  []")
-    [done] = campaign.run([run], tmp_path / "results", jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "results", Execution(jobs=1)).runs
     found = results.read(done.path)
     kept = {key: part for key, part in found.parts.items() if key[2] not in ("delivery_rate", "srtt")}
 
@@ -99,7 +100,7 @@ def test_a_run_of_programs_alone_needs_no_flow(tmp_path):
     assert [role["role"] for role in plan(alone).roles] == ["icmp-probe"]
     # Its measures, of what the simulator gives of such a run with a flow.
     [usual] = runs(tmp_path, "  []", FLOW + probe)
-    found = results.read(campaign.run([usual], tmp_path / "results", jobs=1).runs[0].path)
+    found = results.read(campaign.run([usual], tmp_path / "results", Execution(jobs=1)).runs[0].path)
     told = SimpleNamespace(
         run=found.run.model_copy(update={"flows": []}),
         counters=replace(found.counters, flows={}),
@@ -188,7 +189,9 @@ def test_programs_run_in_virtual_time(tmp_path):
   - {node: srv, name: web, run: "python3 -m http.server --directory /usr/share/doc/bash 8000"}
   - {node: cli, at: 2s, run: "curl -s -S -o {out}/copyright http://{srv}:8000/copyright"}
   - {node: cli, at: 0s, name: three, exit: 3, run: "sh -c 'echo out; echo err >&2; exit 3'"}"""
-    [done] = campaign.run(runs(tmp_path, listed, "title: none\n"), tmp_path / "results", engine="kernel", jobs=1).runs
+    [done] = campaign.run(
+        runs(tmp_path, listed, "title: none\n"), tmp_path / "results", Execution(engine="kernel", jobs=1)
+    ).runs
     assert done.error is None
     result = results.read(done.path)
     own = done.path / "programs"
@@ -217,7 +220,7 @@ def pl_col(name):
 def test_programs_alone_are_shown(cli, tmp_path):
     listed = "  - {node: cli, at: 0s, name: said, run: \"sh -c 'echo once'\"}"
     alone = runs(tmp_path, listed, "probes: [{name: ping, type: icmp, every: 100ms}]\n")
-    [done] = campaign.run(alone, tmp_path / "results", engine="kernel", jobs=1).runs
+    [done] = campaign.run(alone, tmp_path / "results", Execution(engine="kernel", jobs=1)).runs
     assert done.error is None
     assert (done.path / "programs" / "said" / "stdout").read_text() == "once\n"
     for words in (["table"], ["report"], ["site", "--out", str(tmp_path / "site")]):
@@ -229,7 +232,7 @@ def test_programs_alone_are_shown(cli, tmp_path):
 @needs_kernel
 def test_a_program_that_fails_fails_the_run(tmp_path):
     [run] = runs(tmp_path, "  - {node: cli, at: 1s, name: bad, run: \"sh -c 'echo cannot >&2; exit 4'\"}")
-    [done] = campaign.run([run], tmp_path / "results", engine="kernel", jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "results", Execution(engine="kernel", jobs=1)).runs
     assert "program 'bad': /usr/bin/sh -c 'echo cannot >&2; exit 4': exit code 4: cannot" in done.error
     assert (done.path / "programs" / "bad" / "stderr").read_text() == "cannot\n"
 

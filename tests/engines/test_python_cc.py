@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff import campaign
+from bakeoff.campaign import Execution
 from bakeoff.cc import CaState
 from bakeoff.cli.app import app
 from bakeoff.cli.duel import patience_s
@@ -198,7 +199,7 @@ def test_the_resolved_run_holds_path_and_sum(folder):
 def test_resume_notices_a_change_of_the_file(folder):
     def go() -> int:
         run = duel(mine_cc, "reno", duration="1s")
-        return len(campaign.run([run], folder / "out", jobs=1, resume=True).skipped)
+        return len(campaign.run([run], folder / "out", Execution(jobs=1), resume=True).skipped)
 
     mine_cc = mine()
     assert [go(), go()] == [0, 1]
@@ -211,7 +212,7 @@ def test_resume_notices_a_change_of_the_file(folder):
 
 def test_worker_processes_run_it_too(folder):
     runs = [duel(mine(), "reno", duration="1s", seed=seed) for seed in (1, 2)]
-    report = campaign.run(runs, folder / "two", jobs=2)
+    report = campaign.run(runs, folder / "two", Execution(jobs=2))
     assert [done.error for done in report.runs] == [None, None]
 
 
@@ -521,7 +522,7 @@ def test_a_signal_in_a_hook_ends_the_campaign_and_fails_no_run(folder, as_starte
     Path("mine.py").write_text("import signal\n" + Path("mine.py").read_text())
     runs = [duel("cubic", other, duration="1s") for other in ("reno", cc, "bbr")]
     with pytest.raises(ends) as ended:
-        campaign.run(runs, folder / "c", jobs=1)
+        campaign.run(runs, folder / "c", Execution(jobs=1))
     assert ended.value.args == status
     assert [result.record.status for result in bakeoff.results.survey(folder / "c").results] == ["ok"]
     assert bakeoff.results.survey(folder / "c").half_written == []
@@ -529,7 +530,9 @@ def test_a_signal_in_a_hook_ends_the_campaign_and_fails_no_run(folder, as_starte
 
 def test_a_hook_that_exits_fails_alone(folder):
     cc = mine("    def cong_avoid(self, sk, acked):\n        raise SystemExit(3)\n")
-    report = campaign.run([duel("cubic", other, duration="1s") for other in ("reno", cc)], folder / "c", jobs=1)
+    report = campaign.run(
+        [duel("cubic", other, duration="1s") for other in ("reno", cc)], folder / "c", Execution(jobs=1)
+    )
     assert [done.status for done in report.runs] == ["ok", "failed"]
     assert "SystemExit: 3" in report.runs[1].error
 
@@ -537,4 +540,4 @@ def test_a_hook_that_exits_fails_alone(folder):
 def test_a_file_that_exits_is_a_mistake_in_it(folder):
     Path("mine.py").write_text("raise SystemExit(0)\n")
     with pytest.raises(BakeoffError, match=r"mine.py: cannot be loaded\n.*\n.*\nSystemExit: 0"):
-        campaign.run([duel("./mine.py:Mine", "reno", duration="1s")], folder / "c", jobs=1)
+        campaign.run([duel("./mine.py:Mine", "reno", duration="1s")], folder / "c", Execution(jobs=1))

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import expand, load
 
 SCENARIO = """
@@ -27,7 +28,7 @@ run: "{percent}"
 def test_dctcps_mean_window_is_the_kernels(tmp_path):
     file = tmp_path / "random.yaml"
     file.write_text(SCENARIO, encoding="utf-8")
-    report = campaign.run(expand(load(file)), tmp_path / "out", jobs=1)
+    report = campaign.run(expand(load(file)), tmp_path / "out", Execution(jobs=1))
     for done in report.runs:
         assert done.error is None, done.error
         run = results.read(done.path)

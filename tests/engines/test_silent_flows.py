@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.cli.app import app
 from bakeoff.exports import iperf3
 from bakeoff.scenario import catalog
@@ -37,7 +38,7 @@ KINDS = ("tcp_delivery_with_rtt", "totals_with_tcp_rtt", "upload_with_ping_and_t
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("silent")
     (folder / "silent.yaml").write_text(json.dumps(SCENARIO))
-    report = campaign.run(catalog.select(str(folder / "silent.yaml")), folder / "c", jobs=1)
+    report = campaign.run(catalog.select(str(folder / "silent.yaml")), folder / "c", Execution(jobs=1))
     assert [(run.status, run.error) for run in report.runs] == [("ok", None)]
     return report.runs[0].path
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Samples, completion, video
@@ -39,7 +40,7 @@ def scenario(folder, flows: str) -> Run:
 
 
 def done(run: Run, folder, engine: str = "sim") -> results.Result:
-    [report] = campaign.run([run], folder, engine=engine, jobs=1).runs
+    [report] = campaign.run([run], folder, Execution(engine=engine, jobs=1)).runs
     assert report.error is None, report.error
     return results.read(report.path)
 

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, engines, results
+from bakeoff.campaign import Execution
 from bakeoff.engines import netns
 from bakeoff.engines.lab import Command, Device, plan
 from bakeoff.engines.ssh import connection, inventory, undo
@@ -342,7 +343,7 @@ def state(space: dict[str, str]) -> dict[str, str]:
 
 
 def on(file: Path, run: Run, root: Path) -> campaign.worker.Done:
-    [done] = campaign.run([run], root, engine=f"ssh:{file}").runs
+    [done] = campaign.run([run], root, Execution(engine=f"ssh:{file}")).runs
     return done
 
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, engines
+from bakeoff.campaign import Execution
 from bakeoff.cli.options import with_kernel
 from bakeoff.engines.kernel import virtual
 from bakeoff.engines.kernel.registry import BuiltKernel
@@ -181,14 +182,14 @@ def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(kernel, tmp_p
         ({"interfaces": egress(HTB), "flows": [flow(cc="nix@1")]}, "flows[0].cc: 'nix' is not in kernel"),
     ):
         with pytest.raises(BakeoffError) as refused:
-            campaign.run([network(**changes)], tmp_path / "r", engine=kernel, jobs=1)
+            campaign.run([network(**changes)], tmp_path / "r", Execution(engine=kernel, jobs=1))
         assert message in str(refused.value)
     assert not (tmp_path / "r").exists()
 
 
 def test_words_that_tc_does_not_know_fail_the_run(kernel, tmp_path):
     run = network(interfaces=egress(HTB | {"qdisc": "htb defalt 1"}))
-    [done] = campaign.run([run], tmp_path / "r", engine=kernel, jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "r", Execution(engine=kernel, jobs=1)).runs
     assert done.status == "failed"
     assert "htb defalt 1: exit code" in done.error
     assert done.error.startswith("setup: mid: ")
@@ -199,7 +200,7 @@ def test_an_agent_that_is_lost_fails_the_run(kernel, tmp_path, monkeypatch):
     lost.write_text("#!/bin/sh\nexit 3\n")
     lost.chmod(0o755)
     monkeypatch.setenv("BAKEOFF_AGENT", str(lost))
-    [done] = campaign.run([network(interfaces=egress(HTB))], tmp_path / "r", engine=kernel, jobs=1).runs
+    [done] = campaign.run([network(interfaces=egress(HTB))], tmp_path / "r", Execution(engine=kernel, jobs=1)).runs
     assert done.status == "failed"
     assert "kernel: init-ended: PID 1 (the agent) ended with exit code 3" in done.error
     assert (done.path / "console.log").exists()
@@ -225,7 +226,7 @@ def test_a_run_that_comes_to_the_limit_of_tcps_memory_fails(kernel, tmp_path):
     # A processor takes 1 MiB before the limit is looked at; a sender fills 4 MiB at once. In pages of 4096 bytes.
     small = {"net.ipv4.tcp_mem": "300 300 300", "net.ipv4.tcp_wmem": "4096 4194304 4194304"}
     run = network(interfaces=egress(HTB), nodes=nodes(cli=small), duration_s=1.0, window_s=[0.5, 1.0])
-    [done] = campaign.run([run], tmp_path, engine=kernel, jobs=1).runs
+    [done] = campaign.run([run], tmp_path, Execution(engine=kernel, jobs=1)).runs
     assert "cli: TcpExt TCPMemoryPressures" in str(done.error)
     assert "TCP came to the limit of its memory (net.ipv4.tcp_mem)" in str(done.error)
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, files, measure, results
+from bakeoff.campaign import Execution
 from bakeoff.cli import complete
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
@@ -21,7 +22,9 @@ from bakeoff.scenario import duel
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     root = tmp_path_factory.mktemp("done") / "c"
-    assert not campaign.run([duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, jobs=1).failed
+    assert not campaign.run(
+        [duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, Execution(jobs=1)
+    ).failed
     return root
 
 
@@ -177,15 +180,15 @@ def test_a_campaign_whose_captures_take_too_much_ends_and_keeps_what_it_has(tmp_
     runs = [run.model_copy(update={"captures": ["mid>srv"]}) for run in runs]
     monkeypatch.setenv("BAKEOFF_CAMPAIGN_CAPTURES", "1000")
     with pytest.raises(BakeoffError, match=r"captures of 1 of 3 runs take [0-9,]+ bytes, and the budget .* is 1,000; "):
-        campaign.run(runs, tmp_path / "c", jobs=1)
+        campaign.run(runs, tmp_path / "c", Execution(jobs=1))
     assert len(results.scan(tmp_path / "c")) == 1
     with pytest.raises(BakeoffError, match=r"captures of 1 of 3 runs"):
-        campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+        campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     monkeypatch.setenv("BAKEOFF_CAMPAIGN_CAPTURES", "1G")
     with pytest.raises(BakeoffError, match=r"BAKEOFF_CAMPAIGN_CAPTURES: '1G'; expected a number of bytes"):
-        campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+        campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     monkeypatch.delenv("BAKEOFF_CAMPAIGN_CAPTURES")
-    assert len(campaign.run(runs, tmp_path / "c", jobs=1, resume=True).skipped) == 1
+    assert len(campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True).skipped) == 1
 
 
 @pytest.mark.parametrize("part", ["suite", "scenario"])
@@ -198,7 +201,9 @@ def test_nothing_is_written_through_a_link_on_the_way_to_a_run(done, tmp_path, p
     outside.mkdir()
     link.symlink_to(outside)
     with pytest.raises(BakeoffError, match=rf"{link}: is a link, and nothing is written through it"):
-        campaign.run([duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, jobs=1, resume=True)
+        campaign.run(
+            [duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, Execution(jobs=1), resume=True
+        )
     with pytest.raises(BakeoffError, match=rf"{link}: is a link, and nothing is written through it"):
         remote.pull(str(done), root, update=True)
     assert list(outside.iterdir()) == []
@@ -215,7 +220,7 @@ def test_a_run_takes_the_place_of_a_link_and_leaves_what_it_leads_to(done, tmp_p
         (outside / "kept").write_text("kept")
     folder.symlink_to(outside)
     run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))
-    assert [each.status for each in campaign.run([run], root, jobs=1, resume=True).runs] == ["ok"]
+    assert [each.status for each in campaign.run([run], root, Execution(jobs=1), resume=True).runs] == ["ok"]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not folder.is_symlink()
     assert not there or [path.name for path in outside.iterdir()] == ["kept"]
@@ -233,8 +238,8 @@ def test_a_run_takes_the_place_of_what_is_no_folder_and_leaves_nothing_of_it(don
     run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))
     # A name that this process needs may be taken once, by a process of the same number that was killed.
     with pytest.raises(BakeoffError, match="cannot be written: File exists"):
-        campaign.run([run], root, jobs=1, resume=True)
-    assert [each.status for each in campaign.run([run], root, jobs=1, resume=True).runs] == ["ok"]
+        campaign.run([run], root, Execution(jobs=1), resume=True)
+    assert [each.status for each in campaign.run([run], root, Execution(jobs=1), resume=True).runs] == ["ok"]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 

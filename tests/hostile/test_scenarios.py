@@ -9,6 +9,7 @@ import pytest
 
 import bakeoff
 from bakeoff import campaign, files, results
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
 
@@ -104,7 +105,7 @@ def test_code_elsewhere_needs_permission(sent, cli, way):
 
 def test_worker_processes_keep_what_was_allowed(sent):
     runs = catalog.select(sent.scenario("../private/mine.py:Mine"), 2)
-    assert not campaign.run(runs, Path("out"), jobs=2, allow_code=True).failed
+    assert not campaign.run(runs, Path("out"), Execution(jobs=2, allow_code=True)).failed
     assert sent.executed()
 
 

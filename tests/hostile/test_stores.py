@@ -15,7 +15,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign
-from bakeoff.campaign import archive, store
+from bakeoff.campaign import Execution, archive, store
 from bakeoff.campaign.archive import DamagedError
 from bakeoff.campaign.store_local import LocalStore
 from bakeoff.campaign.store_remote import RemoteStore
@@ -37,7 +37,7 @@ def make(tmp_path, monkeypatch):
 @pytest.fixture
 def folder(make):
     """The results of a run."""
-    campaign.run([make("a")], Path("made"), jobs=1)
+    campaign.run([make("a")], Path("made"), Execution(jobs=1))
     return Path("made/fake/s1-first/a")
 
 
@@ -176,7 +176,7 @@ def test_what_has_the_name_of_the_total_stays(make, kind):
         "two names": lambda: os.link("target", total),
     }[kind]()
     before = total.lstat()
-    report = campaign.run([make("a"), make("b")], Path("c"), jobs=1, store=store.opened("S"))
+    report = campaign.run([make("a"), make("b")], Path("c"), Execution(jobs=1, store=store.opened("S")))
     assert ([done.status for done in report.runs], report.not_stored) == (["ok", "ok"], None)
     assert (Path("target").read_text(), total.lstat()) == ("7\n", before)
     assert LocalStore(Path("S")).empty().runs == 2
@@ -205,15 +205,15 @@ MANIFESTS = [
 def test_a_damaged_manifest_costs_nothing(make, text):
     with pytest.raises(DamagedError):
         archive.read_manifest(text)
-    assert [done.status for done in campaign.run([make("a")], Path("c"), jobs=1, store=store.opened("S")).runs] == [
-        "ok"
-    ]
+    assert [
+        done.status for done in campaign.run([make("a")], Path("c"), Execution(jobs=1, store=store.opened("S"))).runs
+    ] == ["ok"]
     [place] = Path("S").glob("*/*/stored.json")
     place.unlink()
     place.write_bytes(text)
-    report = campaign.run([make("a")], Path("d"), jobs=1, store=store.opened("S"))
+    report = campaign.run([make("a")], Path("d"), Execution(jobs=1, store=store.opened("S")))
     assert ([done.status for done in report.runs], report.not_stored) == (["ok"], None)
-    assert campaign.run([make("a")], Path("e"), jobs=1, store=store.opened("S")).runs[0].status == "taken"
+    assert campaign.run([make("a")], Path("e"), Execution(jobs=1, store=store.opened("S"))).runs[0].status == "taken"
 
 
 def listed(sizes: dict[str, int]) -> bytes:
@@ -315,7 +315,9 @@ def test_an_archive_takes_no_more_memory_than_a_part_of_a_file(kind):
 
 
 def test_what_is_no_archive_of_a_run_costs_no_run_and_stays(make, memory):
-    assert campaign.run([make("a")], Path("c"), jobs=1, store=store.opened("memory://S")).runs[0].status == "ok"
+    assert (
+        campaign.run([make("a")], Path("c"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
+    )
     [name] = memory.find("/S")
     whole = memory.cat_file(name)
     others = {f"/S/ab/{KEY}.tar": compressed(), "/S/thesis.tar": whole, "/S/backups/2020/photos.tar": b"x"}
@@ -325,7 +327,9 @@ def test_what_is_no_archive_of_a_run_costs_no_run_and_stays(make, memory):
     assert RemoteStore("memory://S").empty().runs == 1
     assert memory.find("/S") == sorted(others)
     memory.pipe_file(name, sparse())
-    assert campaign.run([make("a")], Path("d"), jobs=1, store=store.opened("memory://S")).runs[0].status == "ok"
+    assert (
+        campaign.run([make("a")], Path("d"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
+    )
     assert memory.cat_file(name)[:512] == whole[:512]
 
 

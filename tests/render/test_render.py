@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.render.finished_runs import FinishedRuns
 from bakeoff.render.functions import Functions
@@ -66,7 +67,7 @@ def done(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BAKEOFF_CATALOG", str(top / "catalog"))
         runs = catalog.select("tiny/one", seeds=3)
-        campaign.run(runs, top / "runs", jobs=1)
+        campaign.run(runs, top / "runs", Execution(jobs=1))
     return top
 
 

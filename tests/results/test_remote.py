@@ -12,9 +12,9 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked, lock
+from bakeoff.campaign import Execution, lock
 from bakeoff.errors import BakeoffError
-from bakeoff.results import remote, survey
+from bakeoff.results import Request, remote, survey
 
 RUNS = ("a", "b", "c[1]*")
 """The last is a name that a file system could take for a pattern."""
@@ -28,7 +28,9 @@ def here(tmp_path, monkeypatch):
     with fakes.in_place():
         from bakeoff.scenario import make
 
-        campaign.run([make(name) for name in RUNS], Path("results/c"), jobs=1, asked=Asked("run", ("fake/s1*",)))
+        campaign.run(
+            [make(name) for name in RUNS], Path("results/c"), Execution(jobs=1), request=Request(patterns=("fake/s1*",))
+        )
     for path in results.scan("results/c"):
         (path / CAPTURE).write_bytes(b"packets")
     memory = fsspec.filesystem("memory")

@@ -10,6 +10,7 @@ import pytest
 
 import synthetic
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.measure import summarise
 from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import catalog
@@ -34,7 +35,7 @@ def page(tmp_path_factory):
     """The folder of the page."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
-    campaign.run(catalog.select(str(folder / "mine.yaml")), folder / "c", jobs=1)
+    campaign.run(catalog.select(str(folder / "mine.yaml")), folder / "c", Execution(jobs=1))
     write(gather(folder / "c", results.survey(folder / "c").results), folder / "site")
     return folder / "site" / "runs" / "local" / "s" / "s"
 

@@ -13,6 +13,7 @@ import pytest
 
 import synthetic
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.measure import summarise
 from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import catalog
@@ -35,7 +36,7 @@ def site(tmp_path_factory):
     """One run of 2 s with two seeds, and its site: (the campaign's folder, the site's)."""
     folder = tmp_path_factory.mktemp("page")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
-    campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", jobs=1)
+    campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", Execution(jobs=1))
     [run] = (folder / "c").rglob("s~seed2") or [None]
     (run / "setup.log").write_text("one\n\x1b[31m<b>two</b>\n")
     (run / "elsewhere").write_text("not ours")

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
 from bakeoff.site import server
@@ -32,7 +33,7 @@ def done(tmp_path_factory):
     """A campaign of two runs."""
     folder = tmp_path_factory.mktemp("done")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
-    assert not campaign.run(catalog.select(str(folder / "mine.yaml")), folder / "c", jobs=1).failed
+    assert not campaign.run(catalog.select(str(folder / "mine.yaml")), folder / "c", Execution(jobs=1)).failed
     return folder / "c"
 
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from bakeoff import campaign
+from bakeoff.campaign import Execution
 from bakeoff.scenario import catalog
 
 HTML = "<b>x&\"'"
@@ -28,7 +29,7 @@ def done(tmp_path_factory):
     """A campaign of two queues with two seeds each; one of its four runs failed."""
     folder = tmp_path_factory.mktemp("done")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
-    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", jobs=1)
+    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", Execution(jobs=1))
     assert not report.failed
     run = folder / "c" / "local" / "s" / "fq_codel~seed2"
     record = json.loads((run / "run.json").read_text())

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.scenario import catalog
 from bakeoff.site import claims_page
 from bakeoff.site.contrast import light_and_dark
@@ -41,7 +42,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
     stored = folder / "c" / "sim"
-    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), stored, jobs=1)
+    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), stored, Execution(jobs=1))
     assert not report.failed
     twin = folder / "c" / "kernel" / "local" / "s" / "fq_codel"
     shutil.copytree(stored / "local" / "s" / "fq_codel", twin)
@@ -53,7 +54,7 @@ def site(tmp_path_factory):
         (run / name).unlink()
     write(gather(folder / "c", results.survey(folder / "c").results), folder / "site")
     # Claims are about runs of the catalog: their page stands in a site of its own, in a folder of the first one.
-    assert not campaign.run(catalog.select(CLAIMED), folder / "d", jobs=1).failed
+    assert not campaign.run(catalog.select(CLAIMED), folder / "d", Execution(jobs=1)).failed
     contents = gather(folder / "d", results.survey(folder / "d").results)
     write(contents, folder / "site" / "claimed", claims_page.gather(contents, 1))
     return folder / "site"

@@ -3,6 +3,7 @@
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.campaign import Execution
 from bakeoff.claims import stored
 from bakeoff.scenario import catalog
 from bakeoff.site import claims_page
@@ -16,7 +17,7 @@ CLAIM = "sce-l4s-bakeoff/first-mark-ends-slow-start"
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("done") / "c"
-    assert not campaign.run(catalog.select(RUN), folder, jobs=1).failed
+    assert not campaign.run(catalog.select(RUN), folder, Execution(jobs=1)).failed
     return folder
 
 

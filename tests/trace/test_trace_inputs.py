@@ -12,6 +12,7 @@ import pytest
 import bakeoff
 import capture_files as write
 from bakeoff import campaign, trace
+from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, load
 from bakeoff.trace.result_folder import write_all
@@ -149,7 +150,7 @@ measure: {steady_state: {window: 1s, ends: at end}}
 def test_a_repeated_syn_takes_nothing_back_in_a_run(tmp_path):
     """The server answers both SYNs by the first; the client, whose SYN timed out, owes a CWR (tcp_enter_loss)."""
     (tmp_path / "late.yaml").write_text(LATE)
-    assert not campaign.run(expand(load(tmp_path / "late.yaml")), tmp_path / "runs", jobs=1).failed
+    assert not campaign.run(expand(load(tmp_path / "late.yaml")), tmp_path / "runs", Execution(jobs=1)).failed
     for result in bakeoff.load(tmp_path / "runs"):
         mode = result.all_counters()["flows"]["a"]["ecn"]
         assert mode in ("rfc3168", "accecn")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.campaign.locations import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
 
 if TYPE_CHECKING:
-    from bakeoff.campaign.campaign_record import Asked
+    from bakeoff.campaign.execution import Execution, Watch
     from bakeoff.campaign.schedule import Report, accepted, cores, missing, run
     from bakeoff.campaign.worker import Done
 
@@ -20,9 +20,10 @@ __all__ = [
     "LATEST_ADVICE",
     "LATEST_DUEL",
     "VERIFY",
-    "Asked",
     "Done",
+    "Execution",
     "Report",
+    "Watch",
     "accepted",
     "cores",
     "latest",
@@ -31,7 +32,7 @@ __all__ = [
     "run",
 ]
 
-_MODULE_OF: Final = {"Asked": "campaign_record", "Done": "worker"} | dict.fromkeys(
+_MODULE_OF: Final = {"Done": "worker", "Execution": "execution", "Watch": "execution"} | dict.fromkeys(
     ("Report", "accepted", "cores", "missing", "run"), "schedule"
 )
 

@@ -5,28 +5,17 @@ from __future__ import annotations
 import socket
 import sys
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from bakeoff import results
-from bakeoff.errors import CampaignError
-from bakeoff.results import CampaignRecord, Kind, Provenance
+from bakeoff.errors import CampaignError, ResultsError
+from bakeoff.results import CampaignRecord, Provenance, Request, layout
 from bakeoff.version import MODEL_EPOCH, commit, version
 
 _PRIVATE: Final = "--notify"
 """The option whose value no result keeps."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the user asked for: it decides which folders a campaign may be continued in."""
-
-    kind: Kind = "run"
-    patterns: tuple[str, ...] = ()
-    """As the user wrote them."""
-    note: str | None = None
 
 
 def provenance(note: str | None = None) -> Provenance:
@@ -50,13 +39,13 @@ def provenance(note: str | None = None) -> Provenance:
 
 
 def begin(
-    root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance, *, runs: int | None
+    root: Path, request: Request, engine: str, versions: dict[str, str], made: Provenance, *, runs: int | None
 ) -> CampaignRecord:
     """Write campaign.json of a new campaign of so many runs into the folder `root`."""
     record = CampaignRecord(
         id=uuid.uuid4().hex,
-        kind=asked.kind,
-        patterns=asked.patterns,
+        kind=request.kind,
+        request=request,
         engine=engine,
         versions=versions,
         provenance=made,
@@ -66,15 +55,14 @@ def begin(
     return record
 
 
-def check_same(root: Path, record: CampaignRecord, asked: Asked, engine: str, versions: dict[str, str]) -> None:
+def check_same(root: Path, record: CampaignRecord, request: Request, engine: str, versions: dict[str, str]) -> None:
     """BakeoffError if what is asked for is no part of the campaign in `root`, or would not be made as that was."""
     elsewhere = "give another --out to make it anew"
-    if record.kind != asked.kind:
-        raise CampaignError(f"{root}: holds a {record.kind}, and a {asked.kind} cannot go on in it; {elsewhere}")
-    others = [pattern for pattern in asked.patterns if pattern not in record.patterns]
-    if others and record.patterns:
+    if record.kind != request.kind:
+        raise CampaignError(f"{root}: holds a {record.kind}, and a {request.kind} cannot go on in it; {elsewhere}")
+    if others := request.outside(_begun(root, record)):
         raise CampaignError(
-            f"{root}: holds the campaign of {_quoted(record.patterns)}; {_quoted(others)} is not part of it; "
+            f"{root}: holds the campaign of {_quoted(record.lines())}; {_quoted(others)} is not part of it; "
             f"resume it with its own patterns, or {elsewhere}"
         )
     if record.engine != engine:
@@ -97,7 +85,28 @@ def check_same(root: Path, record: CampaignRecord, asked: Asked, engine: str, ve
         raise CampaignError(f"{root}: was begun with other versions ({'; '.join(changed)}); {elsewhere}")
 
 
-def _quoted(patterns: tuple[str, ...] | list[str]) -> str:
+def continued(root: Path, request: Request, *, patterns: bool) -> tuple[Request, Request, str]:
+    """The request to continue the campaign in `root` with, the part of it that comes from there, and the engine.
+
+    Without its options the same patterns would name other runs. With `patterns` those are taken, too; CampaignError if
+    there is no campaign of `bakeoff run` then.
+    """
+    record = results.read_campaign(root) if root.is_dir() else None
+    if record is None or record.kind != "run":
+        if patterns:
+            raise CampaignError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
+        return request, Request(), "sim"
+    return *request.continued(_begun(root, record), patterns=patterns), record.engine
+
+
+def _begun(root: Path, record: CampaignRecord) -> Request:
+    try:
+        return record.begun
+    except ResultsError as error:
+        raise error.at(f"{root}: {layout.CAMPAIGN}") from None
+
+
+def _quoted(patterns: list[str]) -> str:
     return ", ".join(f"'{pattern}'" for pattern in patterns)
 
 

@@ -8,24 +8,29 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bakeoff import engines, files, results
 from bakeoff.campaign import campaign_record, locations, lock, signals, worker
-from bakeoff.campaign.campaign_record import Asked
+from bakeoff.campaign import store as stored
+from bakeoff.campaign.execution import Execution, Watch
 from bakeoff.campaign.parallel import Parallel, Workers
 from bakeoff.campaign.processes import Processes
 from bakeoff.campaign.run_queue import More, RunQueue, Waiting, folders, is_done
-from bakeoff.campaign.store import Store
 from bakeoff.campaign.store_access import StoreAccess
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError, CampaignError, UnreachableError
-from bakeoff.results import CampaignRecord, Kept, Provenance, layout
+from bakeoff.results import CampaignRecord, Provenance, Request, layout
 from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
+
+_DEFAULT: Final = Execution()
+_ANY: Final = Request()
+_UNWATCHED: Final = Watch()
 
 
 @dataclass(frozen=True)
@@ -60,40 +65,28 @@ class Report:
 def run(
     runs: Sequence[Run],
     root: Path,
+    execution: Execution = _DEFAULT,
     *,
-    engine: str = "sim",
-    jobs: int | None = None,
+    request: Request = _ANY,
     resume: bool = False,
-    asked: Asked | None = None,
     latest: Path | None = None,
-    stop_on_failure: bool = False,
-    allow_code: bool = False,
-    kept: Kept = "all",
     also: worker.Also | None = None,
     more: More | None = None,
-    timeout_s: float | None = None,
     cluster: Callable[[], Workers] | None = None,
-    store: Store | None = None,
-    fresh: bool = False,
-    on_start: Callable[[Run], None] | None = None,
-    on_done: Callable[[Done], None] | None = None,
-    on_interrupt: Callable[[], None] | None = None,
+    watch: Watch = _UNWATCHED,
 ) -> Report:
     """Do all `runs` and leave their results in `root`/suite/scenario/run.
 
-    `jobs` processes work at a time (default: one per core; always one for an engine that shares what it needs); with
-    one, the work is done in this process. `on_start` and `on_done` are called here, in this process, as each run begins
-    and ends. With `stop_on_failure` none begins after one that failed. On Ctrl-C no other begins, and what other
-    processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
-    `kept` says what is left of a run that ended well, and `also` takes numbers of each besides its measures. `more` is
-    asked after each run which further ones are to be done because of it, and told how many wait: they join these.
-    `cluster` gives workers elsewhere in place of processes here, when there is something to do.
-    With `timeout_s` all is done in other processes, and a run that takes longer (s) fails and is ended.
-    `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
+    One of the `execution`'s jobs at a time for an engine that shares what it needs; with one, the work is done in this
+    process. With a timeout all is done in other processes. On Ctrl-C no other run begins, and what other processes have
+    under way is waited for; a second Ctrl-C discards that.
+    `request` is kept in the folder's campaign.json, and says what is left of a run that ended well. `also` takes
+    numbers of each besides its measures. `more` is asked after each run which further ones are to be done because of
+    it, and told how many wait: they join these. `cluster` gives workers elsewhere in place of those that the execution
+    names, when there is something to do. `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
-    of an equal resolved run; all others are made anew. A run that `store` has is taken from there, unless `fresh`, and
-    what is made is kept there, if the engine's runs can be repeated. `allow_code` permits files of Python that are not
-    a run's own, and programs that the engine's own configuration starts here (`engines.permit_code`).
+    of an equal resolved run; all others are made anew. A run that the store has is taken from there, unless `fresh`,
+    and what is made is kept there, if the engine's runs can be repeated.
 
     BakeoffError, before anything is written: a run that the engine refuses, one that would execute a file without
     permission, a folder that another campaign is writing
@@ -102,48 +95,49 @@ def run(
     KeyboardInterrupt, the runs that ended stay and no half-written folder does.
     """
     started = time.perf_counter()
-    asked = asked or Asked()
-    made = campaign_record.provenance(asked.note)
-    if allow_code:
+    engine, jobs, kept = execution.engine, execution.jobs, request.kept
+    timeout_s = execution.timeout_s
+    made = campaign_record.provenance(execution.note)
+    if execution.allow_code:
         engines.permit_code(engine)
     module = engines.get(engine)
-    runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
+    runs = [python_cc.permitted(each, allow_code=execution.allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)
-    if cluster is not None and module.one_at_a_time:
-        raise CampaignError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
-    if timeout_s is not None and module.one_at_a_time:
-        raise CampaignError(
-            f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
-        )
+    if cluster is None and execution.dask is not None:
+        cluster = partial(_dask, execution, watch)
+    if module.one_at_a_time:
+        _check_alone(engine, elsewhere=cluster is not None, timed=timeout_s is not None)
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
-    access = StoreAccess(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
-    queue = RunQueue(root, module, places, access, on_done, more, allow_code)
-    begins = on_start or (lambda _: None)
+    store = stored.at_place(execution.store) if isinstance(execution.store, str) else execution.store
+    access = StoreAccess(
+        store if module.repeatable else None, engine, module.versions(), kept, also, fresh=execution.fresh
+    )
+    queue = RunQueue(root, module, places, access, watch.on_done, more, execution.allow_code)
     signals.check_threads()
     with signals.unwinding(), _writable(root), lock.locked(root):
         runs_known = len(places) if more is None else None
         known = results.read_campaign(root)
-        record = _claim(known, root, asked, engine, module.versions(), made=made, resume=resume, runs=runs_known)
+        record = _claim(known, root, request, engine, module.versions(), made=made, resume=resume, runs=runs_known)
         results.discard_partials(root)
         queue.begin(record, kept, also)
         queue.check_captures()
         waiting = queue.waiting
         task = worker.Task(engine, record.id, made, kept, also)
         jobs = jobs if more is not None else min(jobs, len(waiting))
-        doing = _one_by_one(waiting, task, begins)
+        doing = _one_by_one(waiting, task, watch.on_start)
         if waiting and (jobs > 1 or timeout_s is not None or cluster is not None):
             # Neither a run that waits for another is to be timed, nor one to begin after a failure that ends it all.
-            ahead = timeout_s is None and not stop_on_failure
+            ahead = timeout_s is None and not execution.stop_on_failure
             with _claimed(root, new=known is None):
                 workers = Processes(jobs, module.estimate_s) if cluster is None else cluster()
-            doing = Parallel(waiting, task, workers, begins, timeout_s, ahead).do(on_interrupt)
+            doing = Parallel(waiting, task, workers, watch.on_start, timeout_s, ahead).do(watch.on_interrupt)
         if latest is not None:
             locations.link_latest(latest, root)
         try:
             with closing(doing):
                 for done in doing:
-                    stop = stop_on_failure and done.status == "failed"
+                    stop = execution.stop_on_failure and done.status == "failed"
                     queue.end(done, alone=stop)
                     queue.check_captures()
                     if stop:
@@ -154,6 +148,25 @@ def run(
             access.close()
     done_runs = queue.in_order()
     return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started, access.problem)
+
+
+def _check_alone(engine: str, *, elsewhere: bool, timed: bool) -> None:
+    """BakeoffError for what an engine cannot do whose runs are done one after the other."""
+    if elsewhere:
+        raise CampaignError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
+    if timed:
+        raise CampaignError(
+            f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
+        )
+
+
+def _dask(execution: Execution, watch: Watch) -> Workers:
+    """The workers of Dask that the execution names."""
+    from bakeoff.campaign.cluster import Cluster
+
+    workers = Cluster(execution.dask or "", execution.engine, execution.jobs)
+    watch.on_cluster(workers.dashboard)
+    return workers
 
 
 def missing(runs: Sequence[Run], root: Path) -> list[Run]:
@@ -220,7 +233,7 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
 def _claim(
     record: CampaignRecord | None,
     root: Path,
-    asked: Asked,
+    request: Request,
     engine: str,
     versions: dict[str, str],
     *,
@@ -240,12 +253,12 @@ def _claim(
             "choose another --out"
         )
     if record is None:
-        return campaign_record.begin(root, asked, engine, versions, made, runs=runs)
+        return campaign_record.begin(root, request, engine, versions, made, runs=runs)
     if not resume:
         raise CampaignError(
             f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
         )
-    campaign_record.check_same(root, record, asked, engine, versions)
+    campaign_record.check_same(root, record, request, engine, versions)
     return record
 
 

@@ -66,14 +66,20 @@ class Store(Protocol):
         """Wait for what is under way, and keep to the bound. BakeoffError says what was not kept."""
 
 
-def opened(place: str | None = None) -> Store | None:
-    """The store at a path or URL; by default the one that BAKEOFF_STORE names, or the user's own.
+def place(named: str | None = None) -> str | None:
+    """The path or URL of the store; by default the one that BAKEOFF_STORE names, or the user's own. None for `none`."""
+    found = named or os.environ.get(PLACE) or str(default())
+    return None if found == NONE else found
 
-    None for `none`. BakeoffError for a URL that cannot be a store.
-    """
-    place = place or os.environ.get(PLACE) or str(default())
-    if place == NONE:
-        return None
+
+def opened(named: str | None = None) -> Store | None:
+    """The store at a path or URL, otherwise as `place`. BakeoffError for a URL that cannot be a store."""
+    at = place(named)
+    return None if at is None else at_place(at)
+
+
+def at_place(place: str) -> Store:
+    """The store at a path or URL. BakeoffError for a URL that cannot be a store."""
     if re.match(r"[A-Za-z][\w+.-]*(://|::)", place):
         from bakeoff.campaign.store_remote import RemoteStore
 

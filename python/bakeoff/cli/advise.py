@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,15 +19,15 @@ from bakeoff.cli.options import (
     Quiet,
     Store,
     Verbose,
-    as_words,
     detail,
+    resume_command,
     with_inventory,
     with_kernel,
 )
 from bakeoff.errors import BakeoffError, UsageError
 
 if TYPE_CHECKING:
-    from bakeoff.scenario.access_line import Asked
+    pass
 
 
 def advise(
@@ -99,8 +98,11 @@ def advise(
       bakeoff show advice/household                      the household, to copy and change for --mix
       bakeoff advise --mix HOUSEHOLD.yaml --resume       go on where the latest was interrupted
     """
+    from dataclasses import asdict
+
     from bakeoff import campaign, files, results
     from bakeoff.advice import advise as advised
+    from bakeoff.campaign.store import place
     from bakeoff.cli.run import execute
     from bakeoff.scenario.access_line import Asked, own_choices, runs
 
@@ -110,21 +112,20 @@ def advise(
     every = runs(asked, seeds=seeds)
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
-    words = _words(asked)
-    again = ["bakeoff", "advise", *words, "--seeds", str(seeds), "--out", str(root), "--resume"]
-    again += ["--engine", engine] * (engine != "sim") + ["--html", str(html)] * (html is not None)
-    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
+    line = {key: str(value) for key, value in asdict(asked).items() if value is not None}
+    request = results.Request(kind="advise", line=line)
+    given = {
+        "--seeds": seeds, "--engine": engine if engine != "sim" else None, "--html": html, "--fresh": fresh,
+        "--store": store,
+    }  # fmt: skip
     report = execute(
         every,
         root,
-        campaign.Asked("advise", (shlex.join(words),), note),
-        engine=engine,
-        jobs=jobs,
+        request,
+        campaign.Execution(engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note),
         resume=resume,
-        store=store,
-        fresh=fresh,
         latest=campaign.LATEST_ADVICE,
-        again=shlex.join(again),
+        again=resume_command(request, root, given),
         show=detail(quiet=quiet, verbose=verbose),
     )
     if report.failed:
@@ -153,13 +154,6 @@ def _latest() -> Path:
     if not campaign.LATEST_ADVICE.is_dir():
         raise UsageError(f"{campaign.LATEST_ADVICE}: no advice yet that could be gone on with; expected --out")
     return campaign.LATEST_ADVICE.resolve()
-
-
-def _words(asked: Asked) -> list[str]:
-    """The options that decide which runs there are, in one form however they were given."""
-    from dataclasses import asdict
-
-    return as_words({f"--{key}": value for key, value in asdict(asked).items()})
 
 
 def _check_html(path: Path) -> None:

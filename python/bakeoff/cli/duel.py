@@ -93,6 +93,7 @@ def duel(
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results
+    from bakeoff.campaign.store import place
     from bakeoff.cli.run import execute, tell_taken
     from bakeoff.scenario.duel_runs import duels
 
@@ -103,16 +104,16 @@ def duel(
 
         runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
     root = out or campaign.new_folder(campaign.DUELS)
-    asked = campaign.Asked("duel", tuple(dict.fromkeys(each.run for each in runs)), note)
+    request = results.Request(kind="duel", patterns=tuple(dict.fromkeys(each.run for each in runs)))
+    execution = campaign.Execution(
+        engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note,
+        timeout_s=seconds("--run-timeout", run_timeout) or patience_s(runs, engine),
+    )  # fmt: skip
     report = execute(
         runs,
         root,
-        asked,
-        engine=engine,
-        jobs=jobs,
-        store=store,
-        fresh=fresh,
-        timeout_s=seconds("--run-timeout", run_timeout) or patience_s(runs, engine),
+        request,
+        execution,
         latest=campaign.LATEST_DUEL,
         show=detail(quiet=quiet, verbose=verbose),
     )

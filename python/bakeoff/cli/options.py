@@ -1,6 +1,8 @@
 """Arguments and options that several commands take."""
 
+import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +12,7 @@ from bakeoff.cli import complete
 from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
+    from bakeoff.results import Request
     from bakeoff.scenario import Run
 
 
@@ -145,12 +148,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, on
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
 
 
-def as_words(options: Mapping[str, list[str] | str | int | Path | None]) -> list[str]:
-    """The options as they are typed, without those that were not given."""
-    several = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
-    return [
-        word for name, values in several.items() for value in values if value is not None for word in (name, str(value))
-    ]
+def resume_command(request: "Request", root: Path, options: Mapping[str, str | int | Path | bool | None]) -> str:
+    """The command that continues an interrupted campaign, with the options that were given."""
+    words = [*request.patterns, "--out", str(root), "--resume", *replace(request, patterns=()).words()]
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words += [name] if value is True else [name, str(value)]
+    return shlex.join(["bakeoff", request.kind, *words])
 
 
 def seconds(option: str, value: str | None) -> float | None:

@@ -48,7 +48,9 @@ def reproduce(
 
         def again(seed: int) -> results.Result:
             each = stored.run.model_copy(update={"seed": seed})
-            [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1, allow_code=allow_code).runs
+            [done] = campaign.run(
+                [each], Path(folder) / str(seed), campaign.Execution(engine=engine, jobs=1, allow_code=allow_code)
+            ).runs
             if done.error is not None:
                 raise UsageError(f"{stored.key} fails today with seed {seed}: {done.error}")
             return results.read(done.path)

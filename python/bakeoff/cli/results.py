@@ -155,7 +155,7 @@ def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
                 "failed": sum(not result.ok for result in stored.content.results),
                 "half-written": len(stored.content.half_written),
                 "size": stored.bytes,
-                "what": record.patterns if record else None,
+                "what": record.lines() if record else None,
                 "note": record.provenance.note if record else None,
             }
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,8 +35,8 @@ from bakeoff.cli.options import (
     Trace,
     Verbose,
     Yes,
-    as_words,
     detail,
+    resume_command,
     seconds,
     tell_code,
     tell_warnings,
@@ -48,16 +48,12 @@ from bakeoff.errors import NoKernelError, UsageError, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bakeoff.campaign import Asked, Done, Report
-    from bakeoff.campaign.cluster import Cluster
+    from bakeoff.campaign import Done, Execution, Report
     from bakeoff.campaign.worker import Also
     from bakeoff.cli.progress import Detail
     from bakeoff.cli.until import Until
-    from bakeoff.results import Kept, Result
+    from bakeoff.results import Request, Result
     from bakeoff.scenario import Run
-
-_OPTIONS = ("--set ", "-k ", "--seeds ", "--trace ", "--capture ")
-"""How the options begin that campaign.json keeps beside the patterns."""
 
 
 def run(
@@ -153,8 +149,11 @@ def run(
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
+    from bakeoff.campaign import campaign_record
+    from bakeoff.campaign.store import place
     from bakeoff.cli.notify import notifying, service
     from bakeoff.cli.until import Until
+    from bakeoff.results import Request
     from bakeoff.scenario import catalog, parse_settings
 
     places = service(notify or ())
@@ -166,65 +165,58 @@ def run(
     if last_failed and not failed:
         typer.echo(f"{root}: no run failed")
         return
+    request = Request(
+        patterns=tuple(patterns or ()), only=only, settings=parse_settings(set_ or ()), seeds=seeds,
+        trace=tuple(trace or ()), capture=tuple(capture or ()),
+    )  # fmt: skip
+    taken = Request()
     if resume or last_failed:
-        given = _Options(set_ or [], only, seeds, trace or [], capture or [])
-        begun = _Begun.of(root, given, bare=not patterns and last_failed)
-        begun.tell(quiet=quiet)
-        set_, only, seeds, trace, capture = begun.options
-        if not patterns and last_failed:
-            patterns, engine = begun.patterns, begun.engine if engine == "sim" else engine
-            seeds = seeds or max(run.run.seed for run in failed.values())
-    if not patterns:
+        bare = not patterns and last_failed
+        request, taken, begun_with = campaign_record.continued(root, request, patterns=bare)
+        if bare and engine == "sim":
+            engine = begun_with
+        _tell_taken(taken, engine if bare else "sim", quiet=quiet)
+        if bare and request.seeds is None:
+            request = replace(request, seeds=max(run.run.seed for run in failed.values()))
+    if not request.patterns:
         raise UsageError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
-    repeated = Until(until, seeds, max_seeds, last_failed=last_failed)
-    runs = catalog.select(patterns, repeated.most, only=only, settings=parse_settings(set_ or ()), yes=yes)
-    runs = _observed(_told_suites(patterns, runs), trace, capture)
+    repeated = Until(until, request.seeds, max_seeds, last_failed=last_failed)
+    runs = catalog.select(request.patterns, repeated.most, only=request.only, settings=request.settings, yes=yes)
+    runs = _observed(_told_suites(request.patterns, runs), request.trace, request.capture)
     if last_failed:
-        runs = [each if trace or capture else _as_observed(each, failed) for each in runs if each.key in failed]
+        runs = [
+            each if request.trace or request.capture else _as_observed(each, failed)
+            for each in runs
+            if each.key in failed
+        ]
         if not runs:
             typer.echo(f"{root}: no such run failed")
             return
-    if (resume or last_failed) and begun.taken and not allow_code:
-        _check_taken(root, begun, set_, runs)
+    if taken.words() and not allow_code:
+        _check_taken(root, taken, runs)
     runs, refused = (runs, {}) if strict else _possible(runs, engine)
     runs = repeated.begin(runs)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         raise typer.Exit(1 if refused else 0)
-    options = _Options(set_ or [], only, seeds, trace or [], capture or [])
-    again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
-    further = {
-        "--until": until, "--max-seeds": str(max_seeds) if until is not None else None, "--note": note,
-        "--store": store, "--dask": dask, "--run-timeout": run_timeout,
+    given = {  # not --notify, whose URL may hold a password
+        "--engine": engine if engine != "sim" else None, "--yes": yes, "--allow-code": allow_code, "--fresh": fresh,
+        "--until": until, "--max-seeds": max_seeds if until is not None else None, "--note": note, "--store": store,
+        "--dask": dask, "--run-timeout": run_timeout,
     }  # fmt: skip
-    again += (
-        ["--engine", engine] * (engine != "sim")
-        + options.chosen()
-        + options.observed()
-        + ["--yes"] * yes
-        + ["--allow-code"] * allow_code
-        + ["--fresh"] * fresh
-    )
-    again += as_words(further)
-    # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
-    kept = [options.chosen(), [] if resume or last_failed else options.observed()]
-    asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
+    execution = campaign.Execution(
+        engine=engine, jobs=jobs, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), store=place(store),
+        fresh=fresh, stop_on_failure=stop, allow_code=allow_code, note=note,
+    )  # fmt: skip
     with notifying(places, root) as told:
         report = execute(
             runs,
             root,
-            asked,
-            engine=engine,
-            jobs=jobs,
+            request,
+            execution,
             resume=resume or last_failed,
-            stop_on_failure=stop,
-            allow_code=allow_code,
-            store=store,
-            fresh=fresh,
-            timeout_s=seconds("--run-timeout", run_timeout),
-            dask=dask,
             latest=campaign.LATEST,
-            again=shlex.join(again),
+            again=resume_command(request, root, given),
             show=detail(quiet=quiet, verbose=verbose),
             also=repeated.also,
             more=repeated.more,
@@ -245,12 +237,12 @@ def _told_suites(patterns: Sequence[str], runs: list[Run]) -> list[Run]:
     return runs
 
 
-def _observed(runs: list[Run], trace: list[str] | None, capture: list[str] | None) -> list[Run]:
+def _observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
     if not trace and not capture:
         return runs
     from bakeoff.scenario.observe import observe
 
-    return [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
+    return [observe(each, trace=trace, capture=capture) for each in runs]
 
 
 def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
@@ -271,83 +263,61 @@ def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
 def execute(
     runs: list[Run],
     root: Path,
-    asked: Asked,
+    request: Request,
+    execution: Execution,
     *,
-    engine: str,
-    jobs: int | None,
     resume: bool = False,
-    stop_on_failure: bool = False,
-    allow_code: bool = False,
-    store: str | None = None,
-    fresh: bool = False,
-    timeout_s: float | None = None,
-    dask: str | None = None,
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
-    kept: Kept = "all",
     also: Also | None = None,
     more: Callable[[Done, int], Sequence[Run]] | None = None,
     expected: Callable[[], int] | None = None,
 ) -> Report:
-    """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`).
+    """Do the runs with progress on standard error; a Ctrl-C ends with 130 and the command that continues (`again`).
 
-    `expected` tells how many runs there will be with those that `more` gives, as far as that is known.
+    `expected` gives how many runs there will be with those that `more` gives, as far as that is known.
     """
     from bakeoff import campaign, results
-    from bakeoff.campaign.store import opened
     from bakeoff.cli import output
     from bakeoff.cli.progress import progress
 
     tell_warnings(runs)
-    opened_store = opened(store)
     console = output.console(err=True)
 
     def waiting() -> None:
         typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
 
-    def started() -> Cluster:
-        from bakeoff.campaign.cluster import Cluster
-
-        workers = Cluster(dask or "", engine, jobs)
-        typer.echo(f"dask: {workers.dashboard} shows what the workers do", err=True)
-        return workers
+    def started(dashboard: str) -> None:
+        typer.echo(f"dask: {dashboard} shows what the workers do", err=True)
 
     total = len({run.key for run in runs})
     try:
-        with progress(runs, console, show) as watch:
+        with progress(runs, console, show) as shown:
             if expected is not None:
-                watch.expect(expected() - total)
+                shown.expect(expected() - total)
                 total = expected()
 
             def further(done: Done, waiting: int) -> Sequence[Run]:
                 nonlocal total
                 several = more(done, waiting) if more is not None else ()
                 change = expected() - total if expected is not None else len(several)
-                watch.expect(change)
+                shown.expect(change)
                 total += change
                 return several
 
             report = campaign.run(
                 runs,
                 root,
-                engine=engine,
-                jobs=jobs,
+                execution,
+                request=request,
                 resume=resume,
-                asked=asked,
                 latest=latest,
-                stop_on_failure=stop_on_failure,
-                allow_code=allow_code,
-                store=opened_store,
-                fresh=fresh,
-                timeout_s=timeout_s,
-                cluster=None if dask is None else started,
-                kept=kept,
                 also=also,
                 more=further if more is not None else None,
-                on_start=watch.started,
-                on_done=watch.ended,
-                on_interrupt=waiting,
+                watch=campaign.Watch(
+                    on_start=shown.started, on_done=shown.ended, on_interrupt=waiting, on_cluster=started
+                ),
             )
     except (KeyboardInterrupt, SystemExit) as interrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
@@ -397,87 +367,20 @@ def _failed_in(root: Path) -> dict[str, Result]:
     return {result.key: result for result in results.survey(root).results if not result.ok}
 
 
-class _Options(NamedTuple):
-    """Options that decide which runs there are and what they record; empty or None where they were not given."""
-
-    set: list[str]
-    only: str | None
-    seeds: int | None
-    trace: list[str]
-    capture: list[str]
-
-    def chosen(self) -> list[str]:
-        """The words that say which runs there are."""
-        return as_words({"--set": self.set, "-k": self.only})
-
-    def observed(self) -> list[str]:
-        """The words that say how often they are done, and what they record."""
-        return as_words({"--seeds": self.seeds, "--trace": self.trace, "--capture": self.capture})
+def _tell_taken(taken: Request, engine: str, *, quiet: bool) -> None:
+    """Say what comes from the beginning of the campaign."""
+    words = [*taken.words(), *(["--engine", engine] if engine != "sim" else [])]
+    if words and not quiet:
+        typer.echo(f"as the campaign was begun: {printable(shlex.join(words))}", err=True)
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """What a campaign that is gone on with was begun with, as far as the user did not give it again."""
-
-    patterns: list[str]
-    engine: str
-    options: _Options
-    taken: list[str]
-    """The words that were taken from campaign.json."""
-
-    @classmethod
-    def of(cls, root: Path, given: _Options, *, bare: bool) -> _Begun:
-        """From campaign.json in `root`; `bare` if the user named no patterns, and so means those of then.
-
-        Without the options of then the same patterns would name other runs. BakeoffError if `bare` and there is none.
-        """
-        from bakeoff import results
-
-        record = results.read_campaign(root) if root.is_dir() else None
-        if record is None or record.kind != "run":
-            if bare:
-                raise UsageError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
-            return cls([], "sim", given, [])
-        patterns = [line for line in record.patterns if not line.startswith(_OPTIONS)]
-        lines = [line for line in record.patterns if line.startswith(_OPTIONS)]
-        try:
-            words = [word for line in lines for word in shlex.split(line)]
-            pairs = list(zip(words[::2], words[1::2], strict=True))
-            seeds = next((int(value) for option, value in pairs if option == "--seeds"), None)
-        except ValueError:
-            raise UsageError(f"{root}: campaign.json: patterns: no options of 'bakeoff run': {lines}") from None
-        # Other settings or names mean other runs: who gives one of these means none of those of then.
-        free = {"--set", "-k"} if not given.set and given.only is None else set()
-        free |= {"--seeds"} if given.seeds is None else set()
-        free |= {"--trace"} if not given.trace else set()
-        free |= {"--capture"} if not given.capture else set()
-        kept = {option: [value for name, value in pairs if name == option] for option in free}
-        options = _Options(
-            given.set or kept.get("--set", []),
-            next(iter(kept.get("-k", [])), given.only),
-            seeds if given.seeds is None else given.seeds,
-            given.trace or kept.get("--trace", []),
-            given.capture or kept.get("--capture", []),
-        )
-        engine = ["--engine", record.engine] if bare and record.engine != "sim" else []
-        taken = [word for option, value in pairs if option in free for word in (option, value)]
-        return cls(patterns, record.engine, options, [*(patterns if bare else []), *taken, *engine])
-
-    def tell(self, *, quiet: bool) -> None:
-        """Say what was taken."""
-        if self.taken and not quiet:
-            typer.echo(f"as the campaign was begun: {printable(shlex.join(self.taken))}", err=True)
-
-
-def _check_taken(root: Path, begun: _Begun, set_: list[str] | None, runs: list[Run]) -> None:
+def _check_taken(root: Path, taken: Request, runs: list[Run]) -> None:
     """BakeoffError if campaign.json, which may be somebody else's, and not the user, names what would be executed."""
-    from bakeoff.scenario import parse_settings
     from bakeoff.scenario.python_cc import executed, split
     from bakeoff.scenario.settings import typed
 
-    code = executed(runs)
-    patterns = any(pattern in begun.taken for pattern in begun.patterns)
-    if code and (patterns or any(split(word) for word in typed(parse_settings(set_ or ())))):
+    code = executed(runs) if taken.patterns or any(split(word) for word in typed(taken.settings)) else ()
+    if code:
         raise UsageError(
             f"{root}: its campaign.json names runs that would execute {code[0].path}; expected the patterns and --set "
             "on the command line, or --allow-code after a look into it"

@@ -33,8 +33,8 @@ from bakeoff.cli.options import (
     StopOnFailure,
     Verbose,
     Yes,
-    as_words,
     detail,
+    resume_command,
     seconds,
     tell_code,
     with_inventory,
@@ -157,9 +157,10 @@ def sweep(
       bakeoff plot --kind heatmap --measure jain     draws the latest
     """
     from bakeoff import campaign, engines
+    from bakeoff.campaign.store import place
     from bakeoff.campaign.sweep_schedule import Budget, Sweep
     from bakeoff.claims.evaluate import numbers
-    from bakeoff.results import dataset
+    from bakeoff.results import Request, dataset
     from bakeoff.scenario import parse_settings
     from bakeoff.scenario.sweep_points import parse_over
     from bakeoff.scenario.sweep_runs import SweepRuns
@@ -190,18 +191,22 @@ def sweep(
     root = root_of(out, name, resume=resume)
     if not quiet:
         _tell_plan(plan, cost, run_s, jobs, as_json=False, err=True)
-    chosen: dict[str, list[str] | str | int | None] = {
-        "--over": over, "--sample": sample, "--adaptive": adaptive, "--set": set_, "-k": only, "--seeds": seeds,
-        "--measure": measure,
+    request = Request(
+        kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=only, seeds=seeds,
+        settings=parse_settings(set_ or ()), measures=tuple(measure or ()),
+        kept="all" if keep == "series" else "measures",
+    )  # fmt: skip
+    given = {
+        "--engine": engine if engine != "sim" else None, "--keep": keep if keep != "measures" else None,
+        "--fresh": fresh, "--yes": yes, "--allow-code": allow_code, "--budget": budget, "--store": store,
+        "--dask": dask, "--run-timeout": run_timeout, "--note": note,
     }  # fmt: skip
-    words = [scenario, *as_words(chosen)]
-    again = ["bakeoff", "sweep", *words, "--out", str(root), "--resume"]
-    told_again = {
-        "--budget": budget, "--store": store, "--dask": dask, "--run-timeout": run_timeout, "--note": note,
-    }  # fmt: skip
-    again += ["--engine", engine] * (engine != "sim") + ["--keep", keep] * (keep != "measures")
-    again += ["--fresh"] * fresh + ["--yes"] * yes + ["--allow-code"] * allow_code
-    again += as_words(told_again)
+    execution = campaign.Execution(
+        engine=engine, dask=dask, timeout_s=timeout_s, fresh=fresh, stop_on_failure=stop, allow_code=allow_code,
+        # How many workers of Dask there are, Dask knows.
+        jobs=jobs if dask is None else under_way, note=note,
+        store=None if store is None and engine == "sim" else place(store),
+    )  # fmt: skip
 
     def tell(told: Told) -> None:
         if not quiet:
@@ -212,21 +217,12 @@ def sweep(
     report = execute(
         doing.first(),
         root,
-        campaign.Asked("sweep", (shlex.join(words),), note),
-        engine=engine,
-        # How many workers of Dask there are, Dask knows.
-        jobs=jobs if dask is None else under_way,
-        timeout_s=timeout_s,
-        dask=dask,
+        request,
+        execution,
         resume=resume,
-        stop_on_failure=stop,
-        allow_code=allow_code,
-        store="none" if store is None and engine == "sim" else store,
-        fresh=fresh,
         latest=campaign.LATEST,
-        again=shlex.join(again),
+        again=resume_command(request, root, given),
         show=detail(quiet=quiet, verbose=verbose),
-        kept="all" if keep == "series" else "measures",
         also=partial(numbers, texts=tuple(texts)) if texts else None,
         more=doing.more,
         expected=lambda: doing.expected,

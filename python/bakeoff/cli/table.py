@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import UsageError, printable
+from bakeoff.errors import ResultsError, UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -198,13 +198,8 @@ def _how_to_fill(root: Path) -> str:
     if begun is None or begun.kind not in ("run", "sweep", "advise"):
         return f"make some: bakeoff run 'l4s-tests/s6*' --out {place}"
     try:
-        # Options and the words of a sweep are kept as they are typed, patterns as they are meant.
-        words = [
-            word
-            for text in begun.patterns
-            for word in (shlex.split(text) if begun.kind != "run" or text.startswith("-") else [text])
-        ]
-    except ValueError:
+        words = begun.begun.words()
+    except ResultsError:
         return f"'bakeoff {begun.kind}' with --out {place} --resume goes on with its campaign"
     engine = ["--engine", begun.engine] * (begun.engine not in (None, "sim"))
     again = shlex.join(["bakeoff", begun.kind, *words, *engine, "--out", str(root), "--resume"])

@@ -200,8 +200,7 @@ def _cost(several: list[RequiredRuns], engine: str, jobs: int) -> _Cost:
 
     can, refused = _possible(several, engine)
     root = _root(engine)
-    asked = campaign.Asked("verify", note=_made_by(engine))
-    missing = campaign.missing(can, root) if _same(root, engine, asked) else can
+    missing = campaign.missing(can, root) if _same(root, engine) else can
     return _Cost(engine, len(can), missing, refused, estimate_s(missing, engine, jobs))
 
 
@@ -239,7 +238,8 @@ def _measured(
     several: list[RequiredRuns], engine: str, doing: _Doing
 ) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
     """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
-    from bakeoff import campaign
+    from bakeoff import campaign, results
+    from bakeoff.campaign.store import place
     from bakeoff.claims.evaluate import evaluate
     from bakeoff.claims.required_runs import calls_by_folder
     from bakeoff.cli.run import execute, tell_taken
@@ -248,18 +248,16 @@ def _measured(
     root = _root(engine)
     failed: dict[str, str] = {}
     if can:
-        asked = campaign.Asked("verify", note=_made_by(engine))
-        resume = _reusable(root, engine, asked)
+        execution = campaign.Execution(
+            engine=engine, jobs=doing.jobs if doing.dask is None else None, dask=doing.dask, store=place(doing.store),
+            fresh=doing.fresh, note=_made_by(engine),
+        )  # fmt: skip
         report = execute(
             can,
             root,
-            asked,
-            engine=engine,
-            jobs=doing.jobs if doing.dask is None else None,
-            dask=doing.dask,
-            resume=resume,
-            store=doing.store,
-            fresh=doing.fresh,
+            results.Request(kind="verify"),
+            execution,
+            resume=_reusable(root, engine),
             show=doing.show,
             again="bakeoff verify",
         )
@@ -282,9 +280,9 @@ def _made_by(engine: str) -> str:
         return f"for bakeoff verify, by the simulator {file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
-def _reusable(root: Path, engine: str, asked: Any) -> bool:  # noqa: ANN401 (campaign is heavy to import)
+def _reusable(root: Path, engine: str) -> bool:
     """Whether the folder's runs may stand; if they are of other models, they are removed, and it may not."""
-    same = _same(root, engine, asked)
+    same = _same(root, engine)
     if same is None:
         return root.is_dir() and any(root.iterdir())
     if not same:
@@ -293,7 +291,7 @@ def _reusable(root: Path, engine: str, asked: Any) -> bool:  # noqa: ANN401 (cam
     return same
 
 
-def _same(root: Path, engine: str, asked: Any) -> bool | None:  # noqa: ANN401 (campaign is heavy to import)
+def _same(root: Path, engine: str) -> bool | None:
     """Whether the folder's runs are of the models and versions of today; None if it holds no campaign."""
     from bakeoff import engines, results
     from bakeoff.version import MODEL_EPOCH
@@ -306,7 +304,7 @@ def _same(root: Path, engine: str, asked: Any) -> bool | None:  # noqa: ANN401 (
     made = record.provenance
     return (
         made.model_epoch == MODEL_EPOCH
-        and made.note == asked.note
+        and made.note == _made_by(engine)
         and record.versions == engines.get(engine).versions()
         and record.engine == engine
     )

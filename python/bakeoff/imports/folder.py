@@ -33,7 +33,7 @@ def write_all(
     known: dict[str, Path] = {}
     flows: dict[str, list[str]] = {}
     with results.writing(root) as partial:
-        asked = campaign_record.Asked("import", tuple(str(path) for path in paths))
+        asked = results.Request(kind="import", patterns=tuple(str(path) for path in paths))
         campaign = campaign_record.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
         for number, path in enumerate(paths):
             found = _named(imports.read(path), known, flows)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_serializer
 
 from bakeoff.errors import ResultsError
+from bakeoff.results.request import Kept, Kind, Request
 from bakeoff.scenario.run import Run
-
-Kind = Literal["run", "duel", "advise", "verify", "sweep", "import"]
-
-Kept = Literal["all", "measures"]
-"""What a run's folder holds: everything, or run.json and the measures alone."""
 
 
 class Record(BaseModel):
@@ -79,14 +76,39 @@ class CampaignRecord(Record):
     id: str
     """Random; run.json of each of its runs names it."""
     kind: Kind
-    patterns: tuple[str, ...]
-    """What was to be run, as the user wrote it."""
+    request: Request | None = None
+    """What was to be run; None of an older bakeoff. See `begun`."""
+    patterns: tuple[str, ...] = ()
+    """The same in an older bakeoff's file: patterns, and options as they were typed."""
     engine: str
     versions: dict[str, str]
     """Name and version of everything that decides what comes out, as the engine tells it."""
     provenance: Provenance
     runs: int | None = None
     """How many runs it was begun for; None of a campaign that chooses runs as it goes on, or of an older bakeoff."""
+
+    @property
+    def begun(self) -> Request:
+        """What was to be run. ResultsError if an older bakeoff's options cannot be read."""
+        if self.request is None:
+            return Request.of_lines(self.kind, self.patterns)
+        return replace(self.request, kind=self.kind)
+
+    def lines(self) -> list[str]:
+        """What was to be run, for people."""
+        return [*self.patterns] if self.request is None else self.begun.lines()
+
+    @field_serializer("request")
+    def _given(self, request: Request | None) -> dict[str, Any] | None:
+        """The fields that say more than their default does."""
+        if request is None:
+            return None
+        default = asdict(Request())
+        return {key: value for key, value in asdict(request).items() if key != "kind" and value != default[key]}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values, with what was to be run in one form."""
+        return self.model_dump(mode="json", exclude={"patterns" if self.request is not None else "request"})
 
 
 def _checked(run: Run) -> Run:

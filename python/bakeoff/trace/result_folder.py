@@ -56,7 +56,7 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
         raise TraceError(f"--out: '{out}' is there already; expected a new folder")
     names = _names([one.file for one in found])
     with results.writing(out) as partial:
-        asked = campaign_record.Asked("import", tuple(one.file for one in found))
+        asked = results.Request(kind="import", patterns=tuple(one.file for one in found))
         campaign = campaign_record.begin(
             partial, asked, "capture", {"bakeoff": version()}, campaign_record.provenance(), runs=len(found)
         )
