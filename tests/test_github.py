@@ -35,7 +35,7 @@ def inputs():
 
 
 def test_the_workflows_are_those_that_the_pages_name():
-    assert [*WORKFLOWS] == ["kernel-regression", "tests", "wheels"]
+    assert [*WORKFLOWS] == ["kernel-regression", "nightly", "tests", "wheels"]
 
 
 def test_the_tests_run_what_readme_says():

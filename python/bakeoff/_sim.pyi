@@ -25,8 +25,9 @@ class Outcome(Samples):
 class HookError(Exception):
     """A congestion control in Python raised: the place; `__cause__` is what was raised."""
 
-def simulate(run: str, modules: dict[str, type] | None = None) -> Outcome:
+def simulate(run: str, modules: dict[str, type] | None = None, *, exact: bool = False) -> Outcome:
     """Run a resolved run (JSON). `modules`: congestion controls in Python, by what stands in a flow's `cc`.
+    `exact`: every packet step by step, with the same results.
 
     Raises ValueError with one clear message if the document is refused, RuntimeError if the run broke an invariant
     (bytes not conserved), HookError if a module raised. Releases the GIL.

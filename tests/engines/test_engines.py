@@ -12,6 +12,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results.counters import Counters
 from bakeoff.results.series import read_series
 from bakeoff.scenario import duel
+from lab_runs import network
 
 
 @pytest.mark.parametrize("name", ["sim", "kernel", "kernel:linux-7.3", "netns", "ssh:bed.yaml"])
@@ -22,10 +23,39 @@ def test_every_engine_is_what_a_campaign_calls(name):
     assert name.partition(":")[0] in engines.MODULES
 
 
-@pytest.mark.parametrize("name", ["sim:fast", "netns:other"])
-def test_an_engine_of_one_make_has_no_other(name):
+def test_a_make_that_an_engine_does_not_have_is_refused():
     with pytest.raises(BakeoffError, match="comes in one make only; expected --engine"):
-        engines.get(name)
+        engines.get("netns:other")
+    with pytest.raises(BakeoffError, match="unknown make 'fast' of the engine 'sim'; there is: exact"):
+        engines.get("sim:fast")
+
+
+def test_an_exact_simulation_gives_the_same_by_more_events(tmp_path):
+    # Four devices, which are two lanes: there and back.
+    cables = [
+        {"ends": ["cli", "mid"], "rate_bps": 10_000_000, "delay_s": 0.005},
+        {"ends": ["mid", "srv"], "rate_bps": 100_000_000, "delay_s": 0.005},
+    ]
+    run = network(links=cables)
+    found = {}
+    for name in ("sim", "sim:exact"):
+        folder = tmp_path / name
+        folder.mkdir()
+        outcome = engines.get(name).execute(run, folder)
+        found[name] = results.digest(outcome.parts), json.loads((folder / "counters.json").read_text())
+    (digest, counters), (exact_digest, exact_counters) = found.values()
+    assert digest == exact_digest
+    assert exact_counters.pop("events") > 1.5 * counters.pop("events")
+    assert exact_counters == counters
+
+
+def test_exact_is_of_the_simulator(cli, tmp_path):
+    words = ("duel", "cubic", "reno", "--duration", "2s", "--out", str(tmp_path / "out"), "--exact")
+    code, _, err = cli(*words, "--engine", "kernel")
+    assert code == 2
+    assert "--exact is for --engine sim; --engine kernel takes no shortcuts" in err
+    assert cli(*words)[0] == 0
+    assert results.read_campaign(tmp_path / "out").engine == "sim:exact"
 
 
 def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):

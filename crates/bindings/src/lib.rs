@@ -5,9 +5,9 @@ mod sock;
 mod trace;
 
 use bakeoff_document::run;
-use bakeoff_sim::SimError;
 use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
 use bakeoff_sim::record::series::{Name, Series};
+use bakeoff_sim::{Budget, SimError};
 use cc::Failure;
 use numpy::IntoPyArray;
 use pyo3::create_exception;
@@ -24,16 +24,19 @@ create_exception!(
 
 /// Runs a resolved run (JSON).
 #[pyfunction]
-#[pyo3(signature = (run, modules=None))]
+#[pyo3(signature = (run, modules=None, *, exact=false))]
 fn simulate<'py>(
     py: Python<'py>,
     run: &str,
     modules: Option<&Bound<'py, PyDict>>,
+    exact: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let failure = Failure::default();
     let registry = cc::registry(modules, &failure)?;
+    let mut budget = Budget::from_env().map_err(|e| PyValueError::new_err(e.to_string()))?;
+    budget.exact |= exact;
     let outcome = py
-        .detach(|| bakeoff_sim::simulate_with(run, &registry))
+        .detach(|| bakeoff_sim::simulate_within(run, &registry, budget))
         .map_err(|e| hook_error(py, &failure).unwrap_or_else(|| error(e)))?;
     let dict = PyDict::new(py);
     set_series(&dict, outcome.series)?;

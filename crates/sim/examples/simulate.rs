@@ -2,7 +2,8 @@
 //!
 //! `simulate FILE…` runs each document, which is a resolved run or a results folder's `run.json` with one inside, and
 //! prints for each a line: its data packets, its events, and a digest of everything that it leaves behind (series,
-//! counters without `events`, `setup.log`, `teardown.log`, captures and traces).
+//! counters without `events`, `setup.log`, `teardown.log`, captures and traces). With `BAKEOFF_SIM_EXACT=1` in the
+//! environment every packet goes step by step; the digests are the same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

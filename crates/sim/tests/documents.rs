@@ -99,7 +99,7 @@ fn a_budget_that_is_spent_ends_the_run_and_says_on_what() {
         doc.to_string()
     };
     let run = |every_s: f64, events: u64, bytes: u64| {
-        simulate_within(&doc(every_s), &Registry::default(), Budget { events, bytes })
+        simulate_within(&doc(every_s), &Registry::default(), Budget { events, bytes, exact: false })
             .map_err(|e| e.to_string())
     };
     // A request every millisecond from 0 to the end.
@@ -132,7 +132,7 @@ fn bursts_are_charged_to_the_budget() {
     let mut doc = Dumbbell { duration_s: 1.0, ..Dumbbell::default() }.document();
     doc["flows"][0]["transport"] = json!("udp");
     doc["flows"][0]["source"] = json!({"kind": "periodic", "size": 160, "count": 10_000, "every_s": 1e-6});
-    let budget = Budget { events: 200_000, bytes: 1_000_000_000 };
+    let budget = Budget { events: 200_000, bytes: 1_000_000_000, ..Budget::default() };
     let message = simulate_within(&doc.to_string(), &Registry::default(), budget)
         .expect_err("10^10 datagrams")
         .to_string();
@@ -144,7 +144,7 @@ fn bursts_are_charged_to_the_budget() {
 fn a_round_trip_that_takes_no_time_ends_with_the_budget() {
     let mut doc = Dumbbell { duration_s: 1.0, ..Dumbbell::default() }.document();
     doc["interfaces"] = json!([]);
-    let budget = Budget { events: 200_000, bytes: 1_000_000_000 };
+    let budget = Budget { events: 200_000, bytes: 1_000_000_000, ..Budget::default() };
     let message = simulate_within(&doc.to_string(), &Registry::default(), budget)
         .expect_err("packets without end")
         .to_string();
@@ -161,7 +161,7 @@ fn kept_documents_do_none() {
     for entry in fs::read_dir(folder).expect("the folder of kept documents") {
         let path = entry.expect("an entry").path();
         let text = fs::read_to_string(&path).expect("a text");
-        let budget = Budget { events: 200_000, bytes: 50_000_000 };
+        let budget = Budget { events: 200_000, bytes: 50_000_000, ..Budget::default() };
         let answer = simulate_within(&text, &Registry::default(), budget);
         assert!(!matches!(answer, Err(bakeoff_sim::SimError::Broken(_))), "{}: {answer:?}", path.display());
         kept += 1;

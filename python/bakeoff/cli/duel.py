@@ -14,6 +14,7 @@ from bakeoff.cli import complete
 from bakeoff.cli.options import (
     Capture,
     Engine,
+    Exact,
     Fresh,
     Jobs,
     Json,
@@ -26,6 +27,7 @@ from bakeoff.cli.options import (
     Yes,
     detail,
     seconds,
+    with_exact,
 )
 from bakeoff.duels import Duel
 
@@ -58,6 +60,7 @@ def duel(
     seeds: Seeds = 1,
     yes: Yes = False,
     engine: Engine = "sim",
+    exact: Exact = False,
     jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/duels/ and the time of day")
@@ -98,6 +101,7 @@ def duel(
     from bakeoff.scenario.duel_runs import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
+    engine = with_exact(engine, exact)
     runs = duels(every, seeds=seeds, yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe

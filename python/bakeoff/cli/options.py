@@ -26,6 +26,15 @@ def with_kernel(engine: str, kernel: str | None) -> str:
     return f"kernel:{Path(kernel).expanduser().absolute() if '/' in kernel else kernel}"
 
 
+def with_exact(engine: str, exact: bool) -> str:
+    """The engine's whole name: `sim:exact` where that was asked for. BakeoffError if it is another engine."""
+    if not exact or engine == "sim:exact":
+        return engine
+    if engine != "sim":
+        raise UsageError(f"--exact is for --engine sim; --engine {engine} takes no shortcuts")
+    return "sim:exact"
+
+
 def with_inventory(engine: str, inventory: Path | None) -> str:
     """The engine's whole name: `ssh:FILE` where an inventory was given. BakeoffError if it is another engine."""
     if inventory is None:
@@ -37,6 +46,12 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
 
 Engine = Annotated[
     str, typer.Option(help="What does the runs: sim, kernel, netns or ssh.", autocompletion=complete.engine)
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact", help="Simulate every packet step by step, without shortcuts: slower, with the same results."
+    ),
 ]
 Kernel = Annotated[
     str | None,

@@ -16,6 +16,7 @@ from bakeoff.cli.options import (
     Capture,
     Dask,
     Engine,
+    Exact,
     FileSeeds,
     Fresh,
     Inventory,
@@ -40,6 +41,7 @@ from bakeoff.cli.options import (
     seconds,
     tell_code,
     tell_warnings,
+    with_exact,
     with_inventory,
     with_kernel,
 )
@@ -68,6 +70,7 @@ def run(
     ] = None,
     *,
     engine: Engine = "sim",
+    exact: Exact = False,
     kernel: Kernel = None,
     inventory: Inventory = None,
     jobs: Jobs = None,
@@ -157,7 +160,7 @@ def run(
     from bakeoff.scenario import catalog, parse_settings
 
     places = service(notify or ())
-    engine = with_inventory(with_kernel(engine, kernel), inventory)
+    engine = with_inventory(with_kernel(with_exact(engine, exact), kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
     root = root_of(out, name, resume=resume or last_failed)

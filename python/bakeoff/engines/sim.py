@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
-from bakeoff.errors import BakeoffError, RefusedError, RunError, UserCodeError
+from bakeoff.engines import Outcome, only_kernel_runs_programs, place
+from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError, UserCodeError
 from bakeoff.results import layout, write_json, write_parts
 from bakeoff.results.counters import Counters
 
@@ -32,10 +32,21 @@ _PREFIX: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 class Simulator:
-    """The engine `sim`; see `bakeoff.engines.Engine`."""
+    """The engine `sim`; see `bakeoff.engines.Engine`.
+
+    The make `exact` simulates every packet step by step. Its results are the same, and its runs take several times as
+    long.
+    """
 
     one_at_a_time = False
-    repeatable = True
+
+    def __init__(self, *, exact: bool = False) -> None:
+        self._exact = exact
+
+    @property
+    def repeatable(self) -> bool:
+        """Exact runs are computed anew, because they check what other runs gave."""
+        return not self._exact
 
     def check(self, run: Run) -> str:
         """Build what the run names and return the configuration in effect; BakeoffError names the place in the run.
@@ -80,7 +91,7 @@ class Simulator:
         only_kernel_runs_programs(run, "sim")
         modules = _modules(run, execute=True)
         try:
-            return _sim.simulate(run.to_json(), modules)
+            return _sim.simulate(run.to_json(), modules, exact=self._exact)
         except _sim.HookError as error:
             (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
             raise _failed(run, error, modules) from None
@@ -112,9 +123,10 @@ class Simulator:
 
 
 def choose(make: str | None) -> Simulator:
-    """There is one make only."""
-    only_make("sim", make)
-    return Simulator()
+    """The simulator, or its make `exact`."""
+    if make not in (None, "exact"):
+        raise EngineError(f"unknown make {make!r} of the engine 'sim'; there is: exact")
+    return Simulator(exact=make == "exact")
 
 
 def _limited(run: Run) -> AbstractContextManager[None]:

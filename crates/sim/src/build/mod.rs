@@ -16,8 +16,8 @@ use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::capturing;
 use crate::network::graph::Graph;
+use crate::network::instant::InstantHops;
 use crate::network::interface::{Interface, Rule};
-use crate::network::lanes::Lanes;
 use crate::network::medium;
 use crate::network::queue::{env, queue};
 use crate::network::tunnel::Tunnels;
@@ -107,9 +107,8 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     let traffic: Vec<[u16; 2]> =
         flows.iter().map(|f| f.nodes).chain(probes.iter().map(ProbeState::nodes)).collect();
     capturing::open(&run, &graph, &mut interfaces, &traffic)?;
-    interfaces.iter_mut().for_each(Interface::compile);
-    let lanes = Lanes::new(&graph, &interfaces, &traffic);
-    Ok(Sim::new(run, Parts { graph, interfaces, lanes, flows, probes, tunnels, charges }))
+    let hops = InstantHops::new(&graph, &interfaces);
+    Ok(Sim::new(run, Parts { graph, interfaces, hops, flows, probes, tunnels, charges }))
 }
 
 /// How the packets of a flow between `nodes`, which is the given entry in the table of traffic, leave the first of them.

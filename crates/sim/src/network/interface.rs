@@ -1,7 +1,7 @@
 //! One end of a cable: its queues, its rules, and what it does to a packet that leaves or arrives.
 
 use crate::base::units::Time;
-use crate::network::lanes::{Device, Stop};
+use crate::network::device::{Device, Stop};
 use crate::network::wire::Wire;
 use crate::packet::capture::Capture;
 use crate::packet::matching::CompiledMatch;
@@ -18,6 +18,23 @@ pub struct Rule {
     pub ecn: Option<Ecn>,
     /// Clear the ECN bits of a SYN.
     pub clear_syn_ecn: bool,
+}
+
+/// What the event loop leaves out at an interface; the default is nothing. `sim/fast_path` decides.
+#[derive(Default)]
+pub(crate) struct Shortcuts {
+    /// Nothing happens to what arrives.
+    pub(crate) arrives_untouched: bool,
+    /// Rate and delay are all that happens to what leaves the queue.
+    pub(crate) plain: bool,
+    /// All that leaves enters the queue first.
+    pub(crate) enters_queue: bool,
+    /// What leaves this device goes onto the wire and no further ahead of time.
+    pub(crate) ends_lane: bool,
+    /// What computes when packets leave the ingress queue.
+    pub(crate) delays: Option<Box<Delays>>,
+    /// What computes when packets leave the egress queue.
+    pub(crate) device: Option<Device>,
 }
 
 /// One end of a cable.
@@ -44,21 +61,8 @@ pub struct Interface {
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
     pub(crate) ingress_armed: Time,
-    /// Whether something looks at what arrives; see [`Interface::compile`].
-    pub(crate) inspects: bool,
-    /// What the ingress queue is, if all that it does is to delay, and nothing else looks at what arrives; see
-    /// [`Interface::compile`].
-    pub(crate) delays: Option<Box<Delays>>,
-    /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
-    pub(crate) plain: bool,
-    /// Whether all that leaves enters its queue first, frame or buffer, and nothing else happens to it; see
-    /// [`Interface::compile`].
-    pub(crate) queues: bool,
-    /// Whether what leaves is put on the wire and nothing else: it is a device, no lane goes on behind it, and no host there
-    /// is told ahead of time.
-    pub(crate) ends_lane: bool,
-    /// What it is, if it is no more than that.
-    pub(crate) device: Option<Device>,
+    /// What the event loop leaves out here.
+    pub(crate) shortcuts: Shortcuts,
 }
 
 impl Interface {
@@ -77,26 +81,8 @@ impl Interface {
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
-            inspects: true,
-            delays: None,
-            plain: false,
-            queues: false,
-            ends_lane: false,
-            device: None,
+            shortcuts: Shortcuts::default(),
         }
-    }
-
-    /// Decides beforehand what would otherwise be asked for each packet: to be called when all is in place, and after
-    /// each change. An interface that was not compiled works too.
-    pub fn compile(&mut self) {
-        self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
-        // The queue of a host gives its memory back to sockets.
-        if !self.host && !self.ingress_changes && self.captures[1].is_none() && self.delays.is_none() {
-            self.delays = self.ingress.as_ref().and_then(Queue::delays).map(Box::new);
-        }
-        self.plain = self.captures[0].is_none() && self.wire.is_plain();
-        self.device = Device::of(self);
-        self.queues = self.device.is_none() && self.egress.is_some() && self.wire.medium.is_none();
     }
 
     /// Rewrites what arrives.
@@ -123,10 +109,10 @@ impl Interface {
 
     /// The run is over: what passed the device, or what only delays, is counted as what goes through the queue.
     pub(crate) fn settle(&mut self) {
-        if let (Some(delays), Some(queue)) = (self.delays.take(), &mut self.ingress) {
+        if let (Some(delays), Some(queue)) = (self.shortcuts.delays.take(), &mut self.ingress) {
             delays.settle(queue);
         }
-        let (Some(device), Some(queue)) = (&mut self.device, &mut self.egress) else { return };
+        let (Some(device), Some(queue)) = (&mut self.shortcuts.device, &mut self.egress) else { return };
         device.take_sent().into_iter().enumerate().for_each(|(flow, count)| queue.let_through(flow, count));
     }
 
@@ -146,7 +132,7 @@ impl Interface {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(crate) fn transmit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
-        if self.plain {
+        if self.shortcuts.plain {
             return Some(self.wire.take_on(packet.len, now));
         }
         if self.captures[0].is_some() {

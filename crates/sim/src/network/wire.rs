@@ -7,6 +7,9 @@ use crate::network::medium::Medium;
 use crate::packet::Packet;
 use bakeoff_document::run::Link;
 
+/// No frame is shorter, in bytes: an Ethernet header and nothing in it.
+const SHORTEST: u32 = 14;
+
 /// One direction of a cable.
 pub struct Wire {
     /// Serialisation rate; none is instantaneous.
@@ -76,6 +79,11 @@ impl Wire {
     /// Whether rate and delay are all that happens to a packet.
     pub fn is_plain(&self) -> bool {
         self.medium.is_none() && self.loss == 0 && self.up
+    }
+
+    /// Whether even the shortest packet takes time.
+    pub fn takes_time(&self) -> bool {
+        self.delay > Time::ZERO || self.rate.is_some_and(|rate| rate.time_for(SHORTEST) > Time::ZERO)
     }
 
     /// Whether a packet just sent is lost.

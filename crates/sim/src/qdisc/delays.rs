@@ -3,8 +3,8 @@
 //!
 //! When a packet leaves such a queue follows from when it comes and from what its class sent before it. So it is worked
 //! out when the packet comes, which then waits in one place for that time. In the queue itself it would pass two or three
-//! counters, two clocks and the question whose turn it is, on its way in and on its way out. docs/performance.md shows
-//! that this changes nothing.
+//! counters, two clocks and the question whose turn it is, on its way in and on its way out. `sim/fast_path` proves that
+//! this changes no result.
 //!
 //! Source: that of [`super::htb`] and [`super::netem`], which give the same packets at the same times.
 

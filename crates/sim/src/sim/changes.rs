@@ -68,7 +68,7 @@ impl Sim {
                 capturing::number_queues(&self.graph, &mut self.interfaces);
             }
         }
-        self.interfaces[i].compile();
+        self.find_fast_paths_at(i);
         self.serve(i as u16);
         Ok(())
     }

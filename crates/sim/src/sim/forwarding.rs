@@ -1,12 +1,12 @@
 //! What carries a packet from one end of the network to the other: rules, routes, queues and wires.
 
 use super::Sim;
-use super::ahead::DEEPEST;
+use super::fast_path::early::MOST_NESTED;
 use crate::base::event::Event;
 use crate::base::units::Time;
 use crate::endpoint::flow::Flow;
+use crate::network::device::Device;
 use crate::network::graph::Hop;
-use crate::network::lanes::Device;
 use crate::packet::{Flags, Packet, charge};
 
 impl Sim {
@@ -14,7 +14,7 @@ impl Sim {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(super) fn arrive(&mut self, i: u16, packet: &mut Packet) {
-        if !self.interfaces[usize::from(i)].inspects || self.inspect(i, packet) {
+        if self.interfaces[usize::from(i)].shortcuts.arrives_untouched || self.inspect(i, packet) {
             self.forward(i, packet);
         }
     }
@@ -27,7 +27,7 @@ impl Sim {
         if let Some(capture) = &mut interface.captures[1] {
             capture.see(packet, self.now);
         }
-        if interface.delays.is_some() {
+        if interface.shortcuts.delays.is_some() {
             let due = self.delay(i, packet);
             if due <= self.now || due < self.interfaces[usize::from(i)].ingress_armed {
                 self.serve_ingress(i);
@@ -48,9 +48,9 @@ impl Sim {
 
     /// A packet comes to the ingress queue of interface `i`, which only delays; when that gives one next.
     #[inline]
-    fn delay(&mut self, i: u16, packet: &Packet) -> Time {
+    pub(super) fn delay(&mut self, i: u16, packet: &Packet) -> Time {
         let interface = &mut self.interfaces[usize::from(i)];
-        let Some(delays) = &mut interface.delays else { return Time::NEVER };
+        let Some(delays) = &mut interface.shortcuts.delays else { return Time::NEVER };
         if let Err(full) = delays.take(packet, self.now, self.end)
             && let Some(queue) = &mut interface.ingress
         {
@@ -68,7 +68,7 @@ impl Sim {
     /// Takes on what the ingress queue of interface `i` gives; when it is to be asked again, if that is not awaited.
     #[inline]
     pub(super) fn empty_ingress(&mut self, i: u16) -> Option<Time> {
-        if self.interfaces[usize::from(i)].delays.is_some() {
+        if self.interfaces[usize::from(i)].shortcuts.delays.is_some() {
             self.end_delays(i)
         } else {
             self.empty_ingress_queue(i)
@@ -98,7 +98,7 @@ impl Sim {
         loop {
             let now = self.now;
             let interface = &mut self.interfaces[usize::from(i)];
-            let delays = interface.delays.as_mut()?;
+            let delays = interface.shortcuts.delays.as_mut()?;
             let Some(line) = delays.turn(now) else {
                 let at = Some(delays.due()).filter(|at| *at < interface.ingress_armed)?.max(now);
                 interface.ingress_armed = at;
@@ -107,15 +107,16 @@ impl Sim {
             let dst = delays.first(line)?.dst;
             if let Hop::Out(out) = self.graph.hop(i, dst)
                 && let Ok([from, to]) = self.interfaces.get_disjoint_mut([usize::from(i), usize::from(out)])
-                && let (true, true, Some(queue)) = (from.rules.is_empty(), to.queues, &mut to.egress)
-                && let Some(delays) = &mut from.delays
+                && let (true, true, Some(queue)) =
+                    (from.rules.is_empty(), to.shortcuts.enters_queue, &mut to.egress)
+                && let Some(delays) = &mut from.shortcuts.delays
             {
                 delays.let_go(line, now, |packet| queue.enqueue_from(packet, now));
                 self.serve_if_not_awaited(out);
             } else {
                 let interface = &mut self.interfaces[usize::from(i)];
                 let mut packet = Packet::default();
-                interface.delays.as_mut()?.let_go(line, now, |gone| packet = *gone);
+                interface.shortcuts.delays.as_mut()?.let_go(line, now, |gone| packet = *gone);
                 interface.rewrite(&mut packet);
                 self.forward(i, &mut packet);
             }
@@ -145,19 +146,19 @@ impl Sim {
     #[inline(always)]
     pub(super) fn send(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(device) = &mut interface.device {
+        if let Some(device) = &mut interface.shortcuts.device {
             if packet.gso_size != 0 {
                 return self.pass_whole(i, packet);
             }
             match device.pass(packet, self.now, self.end) {
                 Ok(passage) => {
-                    let ends_lane = interface.ends_lane;
+                    let ends_lane = interface.shortcuts.ends_lane;
                     if interface.host && packet.flags.has(Flags::CHARGED) {
                         // Who sends sets the sender's timer afterwards.
                         self.leaves_host(packet, passage.begins, passage.ends);
                     }
                     if ends_lane {
-                        self.put_aside(i, passage.arrives, packet);
+                        self.put_in_flight(i, passage.arrives, packet);
                     } else {
                         self.travel(i, passage.arrives, packet);
                     }
@@ -176,7 +177,7 @@ impl Sim {
     fn pass_whole(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         let (now, segments) = (self.now, interface.segments(packet));
-        let Some(device) = &mut interface.device else { return };
+        let Some(device) = &mut interface.shortcuts.device else { return };
         match device.admit(now, self.end) {
             Err(why) => interface.stop(packet, now, why),
             Ok(begins) if segments => {
@@ -221,7 +222,7 @@ impl Sim {
         for index in 0..segs {
             let mut frame = packet.segment(index);
             let interface = &mut self.interfaces[usize::from(i)];
-            let arrives = match &mut interface.device {
+            let arrives = match &mut interface.shortcuts.device {
                 Some(device) => Some(device.send(&frame, begins)),
                 None => interface.transmit(&frame, interface.wire.busy_until.max(begins)),
             };
@@ -238,7 +239,8 @@ impl Sim {
     /// A charged packet leaves its host's device from `begins` until the wire is free again.
     fn left_device(&mut self, i: u16, begins: Time, packet: &Packet) {
         let interface = &self.interfaces[usize::from(i)];
-        let ends = interface.device.as_ref().map_or(interface.wire.busy_until, Device::free).max(begins);
+        let ends =
+            interface.shortcuts.device.as_ref().map_or(interface.wire.busy_until, Device::free).max(begins);
         if self.leaves_host(packet, begins, ends) {
             self.arm_sender(packet.flow);
         }
@@ -339,8 +341,8 @@ impl Sim {
         }
     }
 
-    /// A packet will be at the far end of wire `i` at `at`, after all that are on it. It is taken on through the devices
-    /// behind, as far as it gets in this run, and put aside until it arrives at the far end of the last wire.
+    /// A packet will be at the far end of wire `i` at `at`, after all that are on it. It is taken through the devices of
+    /// the lane behind, as far as it gets in this run, and is in flight until it arrives at the far end of the last wire.
     #[inline(never)]
     pub(crate) fn travel(&mut self, mut i: u16, mut at: Time, packet: &mut Packet) {
         for &next in self.lanes.behind(i, packet.dst) {
@@ -348,7 +350,7 @@ impl Sim {
                 break;
             }
             let interface = &mut self.interfaces[usize::from(next)];
-            let Some(device) = &mut interface.device else { break };
+            let Some(device) = &mut interface.shortcuts.device else { break };
             match device.pass(packet, at, self.end) {
                 Ok(passage) => (i, at) = (next, passage.arrives),
                 Err(why) => return interface.stop(packet, at, why),
@@ -357,27 +359,27 @@ impl Sim {
         if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
             if at == self.now {
                 let i = self.pass_at_once(i, packet);
-                if !self.arrivals.is_empty() {
+                // Behind others of this instant it takes no shortcut.
+                let alone = self.arrivals.is_empty();
+                if !alone || !self.enters_delay_line(i ^ 1, packet) && !self.delivers_instantly(i, packet) {
                     self.arrive_now(i ^ 1, packet);
-                } else if !self.hold_back(i ^ 1, packet) {
-                    self.is_here(i, packet);
                 }
                 return;
             }
-            if self.ahead.told < DEEPEST
-                && let Some(node) = self.ahead.may_tell(i, at, packet)
+            if self.early.nested < MOST_NESTED
+                && let Some(node) = self.early.may_deliver(i, at, packet)
                 && self.is_ready(node, at)
             {
-                return self.deliver_ahead(node, at, packet);
+                return self.deliver_early(node, at, packet);
             }
         }
-        self.put_aside(i, at, packet);
+        self.put_in_flight(i, at, packet);
     }
 
     /// A packet is at the far end of wire `i` in no time, and of the wires behind that it passes at once; the last of these.
     #[inline]
     fn pass_at_once(&mut self, i: u16, packet: &Packet) -> u16 {
-        let last = self.lanes.at_once(i, packet.dst);
+        let last = self.hops.last(i, packet.dst);
         if last != i && !self.run.captures.is_empty() {
             self.capture_at_once(i, last, packet);
         }
@@ -398,44 +400,16 @@ impl Sim {
         }
     }
 
-    /// A packet is put aside until it is at the far end of wire `i` at `at`, after all that are on it.
+    /// A packet is on its way until it is at the far end of wire `i` at `at`, after all that are on it.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn put_aside(&mut self, i: u16, at: Time, packet: &Packet) {
+    fn put_in_flight(&mut self, i: u16, at: Time, packet: &Packet) {
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if !wire.watched {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
         wire.in_flight.push((at, *packet));
-    }
-
-    /// A packet is at interface `i` in no time; whether it enters a queue there that it does not leave now. That it does so
-    /// before what else happens now has happened makes no difference: the queue is asked for nothing until later.
-    #[inline]
-    fn hold_back(&mut self, i: u16, packet: &Packet) -> bool {
-        let interface = &self.interfaces[usize::from(i)];
-        if interface.delays.as_ref().is_none_or(|delays| delays.due() <= self.now) {
-            return false;
-        }
-        let due = self.delay(i, packet);
-        let interface = &mut self.interfaces[usize::from(i)];
-        if due < interface.ingress_armed {
-            interface.ingress_armed = due;
-            self.events.push(due, Event::Ingress(i));
-        }
-        true
-    }
-
-    /// A packet is at the far end of wire `i` in no time, and no other is so: a host whose answers wait is told at once.
-    #[inline]
-    fn is_here(&mut self, i: u16, packet: &Packet) {
-        let waits =
-            |i: u16| self.interfaces[usize::from(i)].delays.as_ref().is_some_and(|d| d.due() > self.now);
-        match self.ahead.near(i, packet.dst) {
-            Some(near) if waits(near.delayed_at) => self.deliver(near.node, packet),
-            _ => self.arrive_now(i ^ 1, packet),
-        }
     }
 
     /// A packet is at interface `i` in no time, when what happens now has happened.
@@ -448,8 +422,8 @@ impl Sim {
     #[inline]
     fn queue_behind(&self, i: u16, dst: u16) -> Option<u16> {
         match self.graph.hop(i ^ 1, dst) {
-            Hop::Out(out) if out != i && !self.interfaces[usize::from(i ^ 1)].inspects => {
-                self.interfaces[usize::from(out)].queues.then_some(out)
+            Hop::Out(out) if out != i && self.interfaces[usize::from(i ^ 1)].shortcuts.arrives_untouched => {
+                self.interfaces[usize::from(out)].shortcuts.enters_queue.then_some(out)
             }
             _ => None,
         }
@@ -469,7 +443,7 @@ impl Sim {
 
     /// What has arrived on wire `i`, and goes on until something else comes first.
     pub(super) fn serve_wire(&mut self, i: u16) {
-        // Behind the time of the loop while a host is told of packets ahead of time.
+        // Behind the loop's clock while packets are delivered early.
         let mut now = self.now;
         while let Some((_, packet)) = self.interfaces[usize::from(i)].wire.in_flight.front() {
             if let Some(out) = self.queue_behind(i, packet.dst) {
@@ -487,7 +461,7 @@ impl Sim {
             if at > self.now {
                 if self.is_next(at) {
                     now = at;
-                } else if !self.ahead.may_tell(i, at, next).is_some_and(|node| self.is_ready(node, at)) {
+                } else if !self.early.may_deliver(i, at, next).is_some_and(|node| self.is_ready(node, at)) {
                     self.events.push(at, Event::Arrival(i));
                     break;
                 }
@@ -496,11 +470,5 @@ impl Sim {
             }
         }
         self.now = now;
-    }
-
-    /// Whether what happens at `at` is what happens next, so that it needs no event.
-    #[inline]
-    fn is_next(&self, at: Time) -> bool {
-        at < self.events.earliest() && at <= self.end && self.arrivals.is_empty()
     }
 }

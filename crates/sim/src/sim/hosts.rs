@@ -12,7 +12,7 @@ impl Sim {
         self.hand_over(node, packet);
     }
 
-    #[expect(clippy::inline_always, reason = "telling a host ahead of time is the end of most ways")]
+    #[expect(clippy::inline_always, reason = "early delivery is the end of most packets' way")]
     #[inline(always)]
     pub(super) fn hand_over(&mut self, node: u16, packet: &Packet) {
         if packet.flags.has(Flags::CORRUPT) {
@@ -83,8 +83,8 @@ impl Sim {
     #[expect(clippy::inline_always, reason = "the end of most ways; elsewhere it is kept out of line")]
     #[inline(always)]
     fn send_all(&mut self, node: u16) {
-        // Who is told of a packet ahead of time may answer it before all is sent.
-        self.ahead.sends(node, true);
+        // A reply that is delivered early could be answered before all is sent.
+        self.early.sends(node, true);
         let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));
         if !self.tunnels.is_empty() {
             self.tunnels.encapsulate(node, &mut out);
@@ -102,7 +102,7 @@ impl Sim {
                 None => self.lost.add(packet.len),
             }
         }
-        self.ahead.sends(node, false);
+        self.early.sends(node, false);
         out.clear();
         self.spare = std::mem::replace(&mut self.out, out);
     }

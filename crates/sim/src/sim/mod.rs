@@ -1,7 +1,7 @@
 //! The event loop: what happens next, and to whom.
 
-mod ahead;
 mod changes;
+mod fast_path;
 mod forwarding;
 mod hosts;
 mod media;
@@ -9,7 +9,9 @@ mod sampling;
 mod spending;
 mod timers;
 
-use self::ahead::Ahead;
+use self::fast_path::early::Early;
+use self::fast_path::instant::InstantHost;
+use self::fast_path::lanes::Lanes;
 use self::timers::Armed;
 use crate::base::budget::Budget;
 use crate::base::count::Count;
@@ -20,8 +22,8 @@ use crate::base::units::Time;
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
+use crate::network::instant::InstantHops;
 use crate::network::interface::Interface;
-use crate::network::lanes::Lanes;
 use crate::network::tunnel::Tunnels;
 use crate::packet::Packet;
 use crate::packet::charge::Charges;
@@ -49,8 +51,8 @@ pub struct Parts {
     pub graph: Graph,
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
-    /// Where packets are taken through several of them at once.
-    pub lanes: Lanes,
+    /// Where packets get in no time.
+    pub hops: InstantHops,
     /// Flows.
     pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
@@ -69,8 +71,11 @@ pub struct Sim {
     pub graph: Graph,
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
+    hops: InstantHops,
     lanes: Lanes,
-    ahead: Ahead,
+    early: Early,
+    /// By interface: the host at the far end of its wire, if packets may be delivered there in the same instant.
+    instant_hosts: Vec<Option<InstantHost>>,
     /// Flows.
     pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
@@ -118,7 +123,7 @@ pub struct Sim {
 impl Sim {
     /// Puts the parts together; see [`crate::build`].
     pub fn new(run: Run, parts: Parts) -> Sim {
-        let Parts { graph, interfaces, lanes, flows, probes, tunnels, charges } = parts;
+        let Parts { graph, interfaces, hops, flows, probes, tunnels, charges } = parts;
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
@@ -126,10 +131,12 @@ impl Sim {
         Sim {
             trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
             run,
+            lanes: Lanes::none(interfaces.len(), graph.names.len()),
+            early: Early::default(),
+            instant_hosts: Vec::new(),
             graph,
             interfaces,
-            lanes,
-            ahead: Ahead::default(),
+            hops,
             flows,
             probes,
             tunnels,
@@ -177,6 +184,11 @@ impl Sim {
                 self.check_budget()?;
             }
             awaited = self.handle(event)?;
+            if self.budget.exact
+                && let Some((at, event)) = awaited.take()
+            {
+                self.events.push(at, event);
+            }
             let mut at_once = 0;
             while let Some(&(interface, mut packet)) = self.arrivals.front() {
                 self.arrivals.drop_front();
@@ -242,7 +254,7 @@ impl Sim {
         for (i, flow) in self.flows.iter().enumerate() {
             self.events.push(Time::from_secs_f64(flow.spec.start_s), Event::Source(i as u16));
         }
-        self.find_hosts_to_tell();
+        self.find_fast_paths();
         for (i, probe) in self.probes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(probe.spec.start_s), Event::Probe(i as u16));
         }
@@ -291,9 +303,9 @@ impl Sim {
                 self.await_sample();
             }
             Event::Change(i) => {
-                self.look_no_further();
+                self.close_horizon();
                 self.change(usize::from(i))?;
-                self.look_ahead();
+                self.set_horizon();
             }
         }
         Ok(None)
@@ -302,8 +314,8 @@ impl Sim {
     fn await_sample(&mut self) {
         let at = self.now + Time::from_secs_f64(self.run.sample_interval_s);
         self.events.push(at, Event::Sample);
-        self.ahead.sample = at;
-        self.look_ahead();
+        self.early.sample = at;
+        self.set_horizon();
     }
 
     /// What became of every packet so far.

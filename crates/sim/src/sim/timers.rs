@@ -100,7 +100,7 @@ impl Sim {
         let i = usize::from(f);
         let flow = &self.flows[i];
         let waits_until = flow.sender_waits_until();
-        self.ahead.note_timer(flow.nodes[0], waits_until);
+        self.early.note_timer(flow.nodes[0], waits_until);
         if waits_until < self.sender_armed[i].earliest {
             self.arm_sender_earlier(f);
         }
@@ -123,7 +123,7 @@ impl Sim {
     #[inline(always)]
     pub(super) fn arm_receiver(&mut self, f: u16, node: u16, deadline: Option<Time>) {
         let Some(at) = deadline else { return };
-        self.ahead.note_timer(node, at);
+        self.early.note_timer(node, at);
         let i = usize::from(f);
         if at < self.receiver_armed[i] {
             let at = at.max(self.now);

@@ -1,12 +1,11 @@
-//! Packets that are taken through several devices at once arrive as those that go from one to the next.
+//! The shortcuts of the event loop (`sim/fast_path`) change no result.
 //!
-//! A capture keeps an interface out of every lane ([`bakeoff_sim::network::lanes`]): each of its packets has an event
-//! when it comes and one when it leaves. So a run whose interfaces are all captured goes step by step, and must leave
-//! behind what the same run leaves behind without captures. Rates, delays and starts are round numbers, so that many
-//! things happen in the same nanosecond.
+//! [`Budget::exact`] runs every packet step by step, and a run with shortcuts must leave behind what that run leaves
+//! behind. Captures exclude most shortcuts too, so a run whose interfaces are all captured must agree as well. Rates,
+//! delays and starts are round numbers, so that many things happen in the same nanosecond.
 
 use crate::common::series;
-use bakeoff_sim::{Outcome, simulate};
+use bakeoff_sim::{Budget, Outcome, Registry, simulate_within};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -30,7 +29,7 @@ struct Network {
     flows: Vec<(&'static str, usize, usize, u64)>,
     /// A timed change of the last trunk's rate.
     changes: bool,
-    /// A ping from `a` to `f`, which no host is told of ahead of time, and which keeps the trunks out of lanes.
+    /// A ping from `a` to `f`, which is never delivered early, and which keeps the trunks out of lanes.
     pinged: bool,
     sample_ms: u64,
 }
@@ -124,8 +123,18 @@ impl Network {
     }
 
     fn run(&self, captured: bool) -> Outcome {
+        self.within(captured, false)
+    }
+
+    fn exact(&self) -> Outcome {
+        self.within(false, true)
+    }
+
+    fn within(&self, captured: bool, exact: bool) -> Outcome {
         let document = self.document(captured).to_string();
-        let mut outcome = simulate(&document).unwrap_or_else(|e| panic!("{e}: {document}"));
+        let budget = Budget { exact, ..Budget::default() };
+        let outcome = simulate_within(&document, &Registry::default(), budget);
+        let mut outcome = outcome.unwrap_or_else(|e| panic!("{e}: {document}"));
         let mut counters = outcome.counters();
         counters.as_object_mut().expect("a table").remove("events");
         outcome.counters = counters.to_string();
@@ -201,11 +210,13 @@ proptest! {
 
     #[test]
     fn step_by_step_gives_the_same(network in networks()) {
-        let (lanes, steps) = (network.run(false), network.run(true));
-        prop_assert!(!steps.captures.is_empty());
-        prop_assert_eq!(lanes.counters, steps.counters);
-        prop_assert_eq!(lanes.teardown, steps.teardown);
-        prop_assert_eq!(lanes.series, steps.series);
+        let (fast, exact, captured) = (network.run(false), network.exact(), network.run(true));
+        prop_assert!(!captured.captures.is_empty());
+        for steps in [exact, captured] {
+            prop_assert_eq!(&fast.counters, &steps.counters);
+            prop_assert_eq!(&fast.teardown, &steps.teardown);
+            prop_assert_eq!(&fast.series, &steps.series);
+        }
     }
 }
 
@@ -228,14 +239,14 @@ fn alone() -> Network {
 }
 
 #[test]
-fn a_sender_hears_of_no_answer_before_its_burst_has_left() {
+fn a_reply_is_not_delivered_early_while_a_burst_leaves() {
     // All the way is one lane there and one back, 12 ms long, and no sample for 100 ms. A receiver acknowledges each of the
-    // first segments at once. If the sender were told of the ACK for the first of a burst before it sends the second, what
+    // first segments at once. If the ACK for the first of a burst were delivered before the sender sends the second, what
     // it sends upon that, 12 ms later, would go into its device before the second.
     let network = Network { pinged: false, sample_ms: 100, ..alone() };
-    let (lanes, steps) = (network.run(false), network.run(true));
-    assert_eq!(lanes.counters, steps.counters);
-    assert_eq!(lanes.series, steps.series);
+    let (fast, exact) = (network.run(false), network.exact());
+    assert_eq!(fast.counters, exact.counters);
+    assert_eq!(fast.series, exact.series);
 }
 
 #[test]
@@ -264,12 +275,14 @@ fn queues_end_what_is_passed_at_once() {
 #[test]
 fn lanes_take_fewer_events() {
     // Otherwise the property above compares two equal ways.
-    let network = alone();
-    let events = |captured: bool| {
-        let outcome = simulate(&network.document(captured).to_string()).expect("the document is valid");
+    let document = alone().document(false).to_string();
+    let events = |exact: bool| {
+        let budget = Budget { exact, ..Budget::default() };
+        let outcome =
+            simulate_within(&document, &Registry::default(), budget).expect("the document is valid");
         outcome.counters()["events"].as_u64().expect("a number")
     };
-    // A data packet leaves one device after the other, five, and its half of an ACK five more: 7.5 arrivals against 1.5.
+    // A data packet leaves five devices, one after the other, and its half of an ACK five more: 7.5 arrivals against 1.5.
     let [lanes, steps] = [false, true].map(events);
     assert!(3 * lanes < steps, "{lanes} events against {steps}");
 }
