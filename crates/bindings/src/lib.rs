@@ -131,7 +131,7 @@ fn qdiscs() -> Vec<&'static str> {
 /// Of these, those that shape by a `bandwidth` of their own.
 #[pyfunction]
 fn shaping_qdiscs() -> Vec<&'static str> {
-    KINDS.iter().filter(|known| known.shapes).map(|known| known.name).collect()
+    KINDS.iter().filter(|known| known.properties.shapes).map(|known| known.name).collect()
 }
 
 /// Replays arrivals through a queue; both documents are JSON ([`replay::Replay`], [`replay::Replayed`]).

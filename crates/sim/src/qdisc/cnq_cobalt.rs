@@ -12,7 +12,7 @@
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
 use super::sparse_bulk::SparseBulk;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -73,7 +73,7 @@ impl CnqCobalt {
 }
 
 impl Qdisc for CnqCobalt {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {
@@ -116,10 +116,16 @@ impl Qdisc for CnqCobalt {
         self.queues.backlog
     }
 
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
+    fn segments(&self, _packet: &Packet) -> bool {
+        true
     }
 
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
+    }
+}
+
+impl Statistics for CnqCobalt {
     fn show(&self) -> String {
         self.config.show("cnq_cobalt")
     }
@@ -127,10 +133,6 @@ impl Qdisc for CnqCobalt {
     fn show_stats(&self, _now: Time) -> String {
         let queues = &self.queues;
         format!("  flows {} sparse {} sce_marks {}", queues.active, queues.tokens, self.sce_marks)
-    }
-
-    fn segments(&self, _packet: &Packet) -> bool {
-        true
     }
 }
 

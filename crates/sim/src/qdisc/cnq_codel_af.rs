@@ -20,7 +20,7 @@ use super::cobalt::{Over, Params, SceCobalt};
 use super::sce::{Clock, params};
 use super::slots::{Slots, slot_of};
 use super::sparse_bulk::SparseBulk;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -102,7 +102,7 @@ pub(super) fn weighted(queues: &SparseBulk, slot: u16, sojourn: Time, params: &P
 }
 
 impl Qdisc for CnqCodelAf {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties = Properties { shapes: true, rests_when_empty: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {
@@ -133,10 +133,6 @@ impl Qdisc for CnqCodelAf {
         (self.qlen() > 0).then_some(self.clock.next)
     }
 
-    fn rests_when_empty(&self) -> bool {
-        true
-    }
-
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
@@ -157,10 +153,12 @@ impl Qdisc for CnqCodelAf {
         true
     }
 
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
     }
+}
 
+impl Statistics for CnqCodelAf {
     fn show(&self) -> String {
         self.config.show("cnq_codel_af")
     }

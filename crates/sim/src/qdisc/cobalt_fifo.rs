@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -55,7 +55,7 @@ impl CobaltFifo {
 }
 
 impl Qdisc for CobaltFifo {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.packets.is_empty() {
@@ -112,10 +112,12 @@ impl Qdisc for CobaltFifo {
         self.backlog
     }
 
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
     }
+}
 
+impl Statistics for CobaltFifo {
     fn show(&self) -> String {
         self.config.show("cobalt")
     }

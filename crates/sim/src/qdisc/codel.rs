@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use bakeoff_document::tc::{TcError, Words, show};
@@ -366,6 +366,8 @@ impl Codel {
 }
 
 impl Qdisc for Codel {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     /// Source: RFC 8289, section 5.4; Linux 7.3 `codel_qdisc_enqueue`.
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
         if self.fifo.packets.len() < self.config.limit as usize {
@@ -390,6 +392,21 @@ impl Qdisc for Codel {
         self.fifo.backlog
     }
 
+    /// Packets above a lowered limit are dropped from the head, as Linux does.
+    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        self.config = config;
+        while self.fifo.packets.len() > self.config.limit as usize {
+            if let Some(packet) = self.fifo.pop() {
+                tally.drop(&packet, Cause::Overlimit);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for Codel {
     fn show(&self) -> String {
         let params = &self.config.params;
         format!("codel limit {}p {}{}", self.config.limit, params.show(), params.show_ecn())
@@ -409,23 +426,6 @@ impl Qdisc for Codel {
             self.drop_overlimit,
             self.stats.show_ce_mark(),
         )
-    }
-
-    /// Packets above a lowered limit are dropped from the head, as Linux does.
-    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
-        self.config = config;
-        while self.fifo.packets.len() > self.config.limit as usize {
-            if let Some(packet) = self.fifo.pop() {
-                tally.drop(&packet, Cause::Overlimit);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

@@ -23,7 +23,7 @@ mod params;
 
 use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
 use super::timer::Timer;
-use super::{Cause, Env, Interval, Qdisc, Tally};
+use super::{Cause, Env, Interval, Layout, Properties, Qdisc, Statistics, Tally};
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -275,6 +275,9 @@ impl DualPi2 {
 }
 
 impl Qdisc for DualPi2 {
+    const PROPERTIES: Properties =
+        Properties { layout: Layout::EmptyLineLast, work_conserving: true, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.enqueue_from(&mut packet, now, tally);
     }
@@ -353,47 +356,6 @@ impl Qdisc for DualPi2 {
         self.backlog
     }
 
-    fn show(&self) -> String {
-        self.params.show(self.timer.asked())
-    }
-
-    fn overlimits(&self) -> u64 {
-        self.stats.overlimits
-    }
-
-    fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
-        Some(std::mem::take(&mut self.sampled))
-    }
-
-    fn show_stats(&self, _now: Time) -> String {
-        let (delay_c, delay_l) = match self.params.version {
-            Version::V2020 => (Time(self.left_c), Time(self.left_l)),
-            Version::V2019 | Version::Mainline => self.head_delays(self.now),
-        };
-        let s = &self.stats;
-        let memory = match self.params.version {
-            Version::Mainline => format!(
-                "\nmemory_used {} (max {}) of memory limit {}",
-                self.memory, s.max_memory, self.params.memory_limit
-            ),
-            Version::V2020 | Version::V2019 => String::new(),
-        };
-        format!(
-            "prob {:.6} delay_c {} delay_l {}\npkts_in_c {} pkts_in_l {} maxq {}\n\
-             ecn_mark {} step_mark {}\ncredit {} ({}-queue){memory}",
-            f64::from(self.prob) / f64::from(MAX_PROB),
-            show::time(delay_c.as_us()),
-            show::time(delay_l.as_us()),
-            s.packets_in_c,
-            s.packets_in_l,
-            s.maxq,
-            s.ecn_mark,
-            s.step_marks,
-            self.credit,
-            if self.credit > 0 { 'C' } else { 'L' },
-        )
-    }
-
     /// As in Linux: packets above a lowered limit are dropped, those of C first.
     fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
         let mut params = self.params;
@@ -423,13 +385,49 @@ impl Qdisc for DualPi2 {
     fn segments(&self, _packet: &Packet) -> bool {
         self.params.version == Version::Mainline && self.params.split_gso
     }
+}
 
-    fn stats_end_open(&self) -> bool {
-        true
+impl Statistics for DualPi2 {
+    fn show(&self) -> String {
+        self.params.show(self.timer.asked())
     }
 
-    fn is_work_conserving(&self) -> bool {
-        true
+    fn overlimits(&self) -> u64 {
+        self.stats.overlimits
+    }
+
+    fn take_parts(&mut self) -> Vec<(&'static str, Interval)> {
+        let [l, c] = std::mem::take(&mut self.sampled);
+        vec![("sojourn_l", l), ("sojourn_c", c)]
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
+        let (delay_c, delay_l) = match self.params.version {
+            Version::V2020 => (Time(self.left_c), Time(self.left_l)),
+            Version::V2019 | Version::Mainline => self.head_delays(self.now),
+        };
+        let s = &self.stats;
+        let memory = match self.params.version {
+            Version::Mainline => format!(
+                "\nmemory_used {} (max {}) of memory limit {}",
+                self.memory, s.max_memory, self.params.memory_limit
+            ),
+            Version::V2020 | Version::V2019 => String::new(),
+        };
+        format!(
+            "prob {:.6} delay_c {} delay_l {}\npkts_in_c {} pkts_in_l {} maxq {}\n\
+             ecn_mark {} step_mark {}\ncredit {} ({}-queue){memory}",
+            f64::from(self.prob) / f64::from(MAX_PROB),
+            show::time(delay_c.as_us()),
+            show::time(delay_l.as_us()),
+            s.packets_in_c,
+            s.packets_in_l,
+            s.maxq,
+            s.ecn_mark,
+            s.step_marks,
+            self.credit,
+            if self.credit > 0 { 'C' } else { 'L' },
+        )
     }
 }
 
@@ -525,9 +523,9 @@ mod tests {
         }
         q.c.front_mut().expect("one waits").ecn = Ecn::Ce;
         q.dequeue(Time::from_ms(9), &mut tally).unwrap();
-        let means = q.take_l_and_c().unwrap().map(|interval| interval.mean_s());
-        assert_eq!(means, [Some(0.003), Some(0.009)]);
-        assert_eq!(q.take_l_and_c().unwrap().map(|interval| interval.count), [0, 0]);
+        let means: Vec<_> = q.take_parts().into_iter().map(|(name, left)| (name, left.mean_s())).collect();
+        assert_eq!(means, [("sojourn_l", Some(0.003)), ("sojourn_c", Some(0.009))]);
+        assert!(q.take_parts().iter().all(|(_, left)| left.count == 0));
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod params;
 
 use std::collections::VecDeque;
 
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::units::{Rate, Time};
 use crate::packet::{Packet, Proto};
 use bakeoff_document::tc::{TcError, Words, show};
@@ -260,6 +260,8 @@ impl Fq {
 }
 
 impl Qdisc for Fq {
+    const PROPERTIES: Properties = Properties { keeps_departure: true, ..Properties::DEFAULT };
+
     /// `packet.enqueued` is when it may leave, `now` at the earliest.
     /// Source: Linux 7.3 `fq_enqueue`, `fq_packet_beyond_horizon`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
@@ -378,11 +380,6 @@ impl Qdisc for Fq {
         self.delayed.last().map(|d| d.0 + self.config.timer_slack)
     }
 
-    /// The timer may be late, an arrival serves those who are due.
-    fn is_eager(&self) -> bool {
-        true
-    }
-
     fn qlen(&self) -> usize {
         self.qlen
     }
@@ -391,6 +388,30 @@ impl Qdisc for Fq {
         self.backlog
     }
 
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        self.config = config;
+        let mut counts = [0; BANDS];
+        for packet in self.flows.iter().flat_map(|flow| &flow.packets) {
+            counts[self.band_of(packet)] += 1;
+        }
+        for (band, count) in self.bands.iter_mut().zip(counts) {
+            band.packets = count;
+        }
+        while self.qlen > self.config.limit as usize {
+            let Some(packet) = self.dequeue(now, tally) else { break };
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
+    }
+
+    fn hints(&self) -> Hints {
+        Hints { eager: true, paces: self.config.pacing, ..Hints::default() }
+    }
+}
+
+impl Statistics for Fq {
     fn show(&self) -> String {
         let c = &self.config;
         let join = |words: Vec<String>| words.join(" ");
@@ -441,33 +462,6 @@ impl Qdisc for Fq {
             some("ce_mark", self.ce_marks),
             some("flows_plimit", self.flow_limit_drops),
         )
-    }
-
-    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
-        self.config = config;
-        let mut counts = [0; BANDS];
-        for packet in self.flows.iter().flat_map(|flow| &flow.packets) {
-            counts[self.band_of(packet)] += 1;
-        }
-        for (band, count) in self.bands.iter_mut().zip(counts) {
-            band.packets = count;
-        }
-        while self.qlen > self.config.limit as usize {
-            let Some(packet) = self.dequeue(now, tally) else { break };
-            tally.drop(&packet, Cause::Overlimit);
-        }
-        Ok(())
-    }
-
-    fn paces(&self) -> bool {
-        self.config.pacing
-    }
-
-    /// A packet waits from when it may leave.
-    fn departs(&self, packet: &Packet, _now: Time) -> Time {
-        packet.enqueued
     }
 }
 

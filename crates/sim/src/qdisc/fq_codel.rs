@@ -14,7 +14,7 @@
 //! flow, one shared CoDel backlog (tests below); conservation (`tests/conservation.rs`).
 
 use super::codel::{CodelParams, CodelStats, CodelVars, Head};
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use crate::packet::charge::truesize;
@@ -297,6 +297,8 @@ impl FqCodel {
 }
 
 impl Qdisc for FqCodel {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.enqueue_from(&mut packet, now, tally);
     }
@@ -387,6 +389,26 @@ impl Qdisc for FqCodel {
         self.pool.backlog
     }
 
+    /// The number of flows stays, as in Linux. Packets above lowered limits are taken as by a
+    /// dequeue and dropped.
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        if config.flows != self.config.flows {
+            return Err(words.refuse("the number of flows cannot change in place"));
+        }
+        self.config = config;
+        while self.pool.qlen > self.config.limit || self.pool.memory > self.config.memory_limit {
+            let Some(packet) = self.dequeue(now, tally) else {
+                break;
+            };
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for FqCodel {
     fn show(&self) -> String {
         let config = &self.config;
         format!(
@@ -421,28 +443,6 @@ impl Qdisc for FqCodel {
             self.new_flows.iter(&self.flows).count(),
             self.old_flows.iter(&self.flows).count(),
         )
-    }
-
-    /// The number of flows stays, as in Linux. Packets above lowered limits are taken as by a
-    /// dequeue and dropped.
-    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
-        if config.flows != self.config.flows {
-            return Err(words.refuse("the number of flows cannot change in place"));
-        }
-        self.config = config;
-        while self.pool.qlen > self.config.limit || self.pool.memory > self.config.memory_limit {
-            let Some(packet) = self.dequeue(now, tally) else {
-                break;
-            };
-            tally.drop(&packet, Cause::Overlimit);
-        }
-        Ok(())
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use super::pie::control::{Params, Vars, Version, ticks};
 use super::timer::Timer;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -195,6 +195,8 @@ impl FqPie {
 }
 
 impl Qdisc for FqPie {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     /// Source: RFC 8290, section 4.1; Linux 7.3 `fq_pie_qdisc_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
@@ -268,6 +270,24 @@ impl Qdisc for FqPie {
         self.backlog
     }
 
+    /// The number of flows stays, as in Linux. Packets above a lowered limit are taken as by a dequeue and dropped.
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        if config.flows != self.config.flows {
+            return Err(words.refuse("the number of flows cannot change in place"));
+        }
+        self.timer.set_period(config.params.tupdate, self.hz);
+        self.config = config;
+        while self.qlen > self.config.params.limit {
+            let Some(packet) = self.dequeue(now, tally) else { break };
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for FqPie {
     fn show(&self) -> String {
         let c = &self.config;
         format!(
@@ -297,26 +317,6 @@ impl Qdisc for FqPie {
             self.old_flows.len(),
             self.memory,
         )
-    }
-
-    /// The number of flows stays, as in Linux. Packets above a lowered limit are taken as by a dequeue and dropped.
-    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
-        if config.flows != self.config.flows {
-            return Err(words.refuse("the number of flows cannot change in place"));
-        }
-        self.timer.set_period(config.params.tupdate, self.hz);
-        self.config = config;
-        while self.qlen > self.config.params.limit {
-            let Some(packet) = self.dequeue(now, tally) else { break };
-            tally.drop(&packet, Cause::Overlimit);
-        }
-        Ok(())
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

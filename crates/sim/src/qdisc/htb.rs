@@ -28,7 +28,7 @@ mod turns;
 
 use std::collections::VecDeque;
 
-use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
+use super::{Cause, Delaying, Delays, Env, Hints, Properties, Qdisc, Queue, Statistics, Tally, Tree};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use crate::packet::matching::{CompiledMatch, compile_filters, first_match};
@@ -191,6 +191,9 @@ fn set_levels(classes: &mut [Class]) -> Result<Vec<usize>, String> {
 }
 
 impl Qdisc for Htb {
+    const PROPERTIES: Properties =
+        Properties { rests_when_empty: true, measured: false, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.enqueue_from(&mut packet, now, tally);
     }
@@ -248,10 +251,6 @@ impl Qdisc for Htb {
         (due < Time::NEVER).then_some(due)
     }
 
-    fn rests_when_empty(&self) -> bool {
-        true
-    }
-
     fn qlen(&self) -> usize {
         let below: usize = self.classes.iter().map(|class| class.qlen).sum();
         self.direct.len() + below
@@ -262,6 +261,31 @@ impl Qdisc for Htb {
         self.direct_backlog + below
     }
 
+    fn hints(&self) -> Hints {
+        Hints {
+            eager: self.classes.iter().any(|class| class.queue.as_ref().is_some_and(Queue::is_eager)),
+            ..Hints::default()
+        }
+    }
+
+    fn tree(&self) -> Option<&dyn Tree> {
+        Some(self)
+    }
+
+    fn tree_mut(&mut self) -> Option<&mut dyn Tree> {
+        Some(self)
+    }
+
+    fn delaying(&self) -> Option<&dyn Delaying> {
+        Some(self)
+    }
+
+    fn delaying_mut(&mut self) -> Option<&mut dyn Delaying> {
+        Some(self)
+    }
+}
+
+impl Statistics for Htb {
     fn show(&self) -> String {
         let default = self.default.map_or(0, |at| self.classes[at].minor);
         let default = if default == 0 { "0".into() } else { format!("{default:#x}") };
@@ -274,28 +298,9 @@ impl Qdisc for Htb {
     fn overlimits(&self) -> u64 {
         self.classes.iter().map(|class| class.overlimits).sum()
     }
+}
 
-    fn is_eager(&self) -> bool {
-        self.classes.iter().any(|class| class.queue.as_ref().is_some_and(Queue::is_eager))
-    }
-
-    fn delays(&self) -> Option<Delays> {
-        let line = |class: &Class| {
-            let line = class.queue.as_ref()?.delays()?.into_line()?;
-            Some(line.in_class(&class.id, &class.params, &class.buckets))
-        };
-        let (default, lines) = (self.default?, self.classes.iter().map(line).collect::<Option<_>>()?);
-        self.flat.then(|| Delays::new(lines, self.filters.clone(), default))
-    }
-
-    fn reached_ceiling(&mut self, id: &str, times: u64) {
-        self.classes.iter_mut().filter(|class| class.id == id).for_each(|class| class.overlimits += times);
-    }
-
-    fn is_leaf_queue(&self) -> bool {
-        false
-    }
-
+impl Tree for Htb {
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
         for class in &self.classes {
             if let Some(queue) = &class.queue {
@@ -324,6 +329,21 @@ impl Qdisc for Htb {
 
     fn show_classes(&self) -> Vec<String> {
         self.classes.iter().map(|class| class.show(&self.classes)).collect()
+    }
+}
+
+impl Delaying for Htb {
+    fn delays(&self) -> Option<Delays> {
+        let line = |class: &Class| {
+            let line = class.queue.as_ref()?.delays()?.into_line()?;
+            Some(line.in_class(&class.id, &class.params, &class.buckets))
+        };
+        let (default, lines) = (self.default?, self.classes.iter().map(line).collect::<Option<_>>()?);
+        self.flat.then(|| Delays::new(lines, self.filters.clone(), default))
+    }
+
+    fn reached_ceiling(&mut self, id: &str, times: u64) {
+        self.classes.iter_mut().filter(|class| class.id == id).for_each(|class| class.overlimits += times);
     }
 }
 

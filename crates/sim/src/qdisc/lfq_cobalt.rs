@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
 use super::slots::{Slots, slot_of};
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -149,7 +149,7 @@ impl LfqCobalt {
 }
 
 impl Qdisc for LfqCobalt {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 {
@@ -206,10 +206,12 @@ impl Qdisc for LfqCobalt {
         true
     }
 
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
     }
+}
 
+impl Statistics for LfqCobalt {
     fn show(&self) -> String {
         self.config.show("lfq_cobalt")
     }

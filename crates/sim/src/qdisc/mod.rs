@@ -30,9 +30,12 @@ pub use sojourn::{Interval, Sojourn};
 pub use tally::{Cause, FlowTally, Tally};
 
 /// An algorithm. Linux's names; time is an argument.
-pub trait Qdisc {
-    /// Whether it paces what leaves by a `bandwidth` of its own, and needs no shaper above it.
-    const SHAPES: bool = false;
+///
+/// Required are the queue itself and [`Statistics`]. What few algorithms have is [`Qdisc::tree`] (classes and children) and
+/// [`Qdisc::delaying`] (netem and htb).
+pub trait Qdisc: Statistics {
+    /// What holds whatever its words are.
+    const PROPERTIES: Properties = Properties::DEFAULT;
 
     /// Takes a packet, or reports it (or others) to [`Tally::drop`]. `packet.enqueued` is `now`.
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally);
@@ -56,6 +59,11 @@ pub trait Qdisc {
         packet.is_some()
     }
 
+    /// The packet that a dequeue would give, of a fifo ([`Properties::fifo`]); none in others.
+    fn peek(&self) -> Option<&Packet> {
+        None
+    }
+
     /// When a dequeue that gave `None` may succeed without another enqueue (a shaper's watchdog).
     /// Work-conserving queues keep the default. Periodic controllers need no event: they run the
     /// ticks that are due, each at its own time, before they handle an enqueue or a dequeue.
@@ -63,12 +71,122 @@ pub trait Qdisc {
         None
     }
 
-    /// Packets standing in the queue.
+    /// Packets in the queue.
     fn qlen(&self) -> usize;
 
-    /// Bytes standing in the queue.
+    /// Bytes in the queue.
     fn backlog(&self) -> u64;
 
+    /// Whether this packet of several segments enters frame by frame.
+    fn segments(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// `tc qdisc change`: takes the words behind the kind; queue and state stay, but for packets
+    /// above a lowered limit. Nothing changes if a word is refused.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        Err(words.refuse("this qdisc cannot be changed in place"))
+    }
+
+    /// What follows from the words in effect; a [`Queue`] reads it again after each change.
+    fn hints(&self) -> Hints {
+        Hints::default()
+    }
+
+    /// Its classes and children, if it can have any.
+    fn tree(&self) -> Option<&dyn Tree> {
+        None
+    }
+
+    /// The same, to change them.
+    fn tree_mut(&mut self) -> Option<&mut dyn Tree> {
+        None
+    }
+
+    /// What it is to a delay line, if it can be one.
+    fn delaying(&self) -> Option<&dyn Delaying> {
+        None
+    }
+
+    /// The same, to count what passed the delay line.
+    fn delaying_mut(&mut self) -> Option<&mut dyn Delaying> {
+        None
+    }
+
+    /// [`Qdisc::PROPERTIES`]
+    #[inline]
+    fn properties(&self) -> Properties {
+        Self::PROPERTIES
+    }
+
+    /// Brings what a [`Queue`] remembers of [`Qdisc::next_event`] up to date: never, while it need not be asked.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn note_next(&self, next: &mut Option<Time>) {
+        if !Self::PROPERTIES.work_conserving {
+            *next = self.next_event().or(Self::PROPERTIES.rests_when_empty.then_some(Time::NEVER));
+        }
+    }
+}
+
+/// What holds for every queue of an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    /// It paces what leaves by a `bandwidth` of its own, and needs no shaper above it.
+    pub shapes: bool,
+    /// The time from enqueue to dequeue is queueing. Otherwise it is a delay that was asked for, or a child measures it.
+    pub measured: bool,
+    /// It gives a packet whenever it has one, and so has no [`Qdisc::next_event`].
+    pub work_conserving: bool,
+    /// It need not be asked while [`Qdisc::next_event`] is none: it has no packets then, and a dequeue changes nothing.
+    pub rests_when_empty: bool,
+    /// It has no state but its packets, and gives them in the order in which they came.
+    pub fifo: bool,
+    /// A packet waits from the departure time that its sender gave it (`skb->tstamp`), if that is later than its arrival.
+    pub keeps_departure: bool,
+    /// Where `tc -s` prints the algorithm's own lines.
+    pub layout: Layout,
+}
+
+impl Properties {
+    /// Those of most algorithms.
+    pub const DEFAULT: Properties = Properties {
+        shapes: false,
+        measured: true,
+        work_conserving: false,
+        rests_when_empty: false,
+        fifo: false,
+        keeps_departure: false,
+        layout: Layout::LinesLast,
+    };
+}
+
+/// Where `tc -s` prints the lines of an algorithm's own statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// After the counters.
+    LinesLast,
+    /// Before the counters, with the options.
+    LinesFirst,
+    /// After the counters, with an empty line behind them.
+    EmptyLineLast,
+}
+
+/// What follows from the words of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints {
+    /// A dequeue before [`Qdisc::next_event`] changes something although it gives nothing (netem draws a new slot).
+    pub eager: bool,
+    /// It may set SCE.
+    pub marks_sce: bool,
+    /// A host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    pub paces: bool,
+    /// The limit in packets of a fifo that drops nothing else.
+    pub tail_drop: Option<u64>,
+}
+
+/// What `tc -s -d qdisc show` prints of an algorithm, and what the sampler takes from it.
+pub trait Statistics {
     /// The configuration in effect, as `tc -d qdisc show` words it.
     fn show(&self) -> String;
 
@@ -88,95 +206,14 @@ pub trait Qdisc {
         0
     }
 
-    /// `tc qdisc change`: takes the words behind the kind; queue and state stay, but for packets
-    /// above a lowered limit. Nothing changes if a word is refused.
-    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        Err(words.refuse("this qdisc cannot be changed in place"))
+    /// The sojourn times of what left its parts since the last call, by the name of their series.
+    fn take_parts(&mut self) -> Vec<(&'static str, Interval)> {
+        Vec::new()
     }
+}
 
-    /// Whether a dequeue before [`Qdisc::next_event`] changes something although it gives nothing
-    /// (netem draws a new slot).
-    fn is_eager(&self) -> bool {
-        false
-    }
-
-    /// What it is if all that it does is to delay, so that nothing leaves at the time at which it enters; it has to be empty.
-    fn delays(&self) -> Option<Delays> {
-        None
-    }
-
-    /// So many packets were delayed elsewhere ([`Qdisc::delays`]); to netem.
-    fn delayed(&mut self, _packets: u64) {}
-
-    /// The class `id` came to its ceiling elsewhere ([`Qdisc::delays`]) so many times; to htb.
-    fn reached_ceiling(&mut self, _id: &str, _times: u64) {}
-
-    /// Whether the time from enqueue to dequeue is queueing (true), or a delay that was asked for
-    /// or something that a child measures (false).
-    fn is_leaf_queue(&self) -> bool {
-        true
-    }
-
-    /// Whether it is known to give a packet whenever it has one: then it has no [`Qdisc::next_event`].
-    fn is_work_conserving(&self) -> bool {
-        false
-    }
-
-    /// Whether it need not be asked while [`Qdisc::next_event`] tells nothing: it has no packets then, and a dequeue would
-    /// change nothing.
-    fn rests_when_empty(&self) -> bool {
-        false
-    }
-
-    /// Brings what a [`Queue`] remembers of [`Qdisc::next_event`] up to date: never, while it need not be asked.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    fn note_next(&self, next: &mut Option<Time>) {
-        if !self.is_work_conserving() {
-            *next = self.next_event().or(self.rests_when_empty().then_some(Time::NEVER));
-        }
-    }
-
-    /// Whether this packet of several segments enters frame by frame.
-    fn segments(&self, _packet: &Packet) -> bool {
-        false
-    }
-
-    /// From when `packet`, enqueued at `now`, waits.
-    fn departs(&self, _packet: &Packet, now: Time) -> Time {
-        now
-    }
-
-    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
-    fn paces(&self) -> bool {
-        false
-    }
-
-    /// Whether it may set SCE, with the words that are in effect.
-    fn marks_sce(&self) -> bool {
-        false
-    }
-
-    /// What left DualPI2's L and C queue since the last call; none of any other qdisc.
-    fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
-        None
-    }
-
-    /// Whether it has no state but its packets, and gives them in the order in which they came.
-    fn is_fifo(&self) -> bool {
-        false
-    }
-
-    /// The limit in packets of a fifo that drops nothing else; none in others.
-    fn tail_drop(&self) -> Option<u64> {
-        None
-    }
-
-    /// The packet that a fifo gives next; none in others.
-    fn head(&self) -> Option<&Packet> {
-        None
-    }
-
+/// What is below a qdisc: its classes (htb, prio), or its child (netem, tbf).
+pub trait Tree {
     /// The classes, as `tc -d class show` words them; none in a classless qdisc.
     fn show_classes(&self) -> Vec<String> {
         Vec::new()
@@ -187,21 +224,24 @@ pub trait Qdisc {
         Err(words.refuse(&format!("class {id}: this qdisc has no classes")))
     }
 
-    /// Whether `tc -s` prints the algorithm's own lines before the counters, with the options.
-    fn stats_first(&self) -> bool {
-        false
-    }
-
-    /// Whether `tc -s` ends with an empty line.
-    fn stats_end_open(&self) -> bool {
-        false
-    }
-
     /// Visits the queues directly below: class ids, or `child`.
-    fn for_each_child<'a>(&'a self, _visit: &mut dyn FnMut(&str, &'a Queue)) {}
+    fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue));
 
     /// The same, to change them; afterwards a qdisc forgets what it remembered of them.
-    fn for_each_child_mut(&mut self, _visit: &mut dyn FnMut(&str, &mut Queue)) {}
+    fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue));
+}
+
+/// A qdisc whose packets a delay line may take ([`Delays`]).
+pub trait Delaying {
+    /// The delay line, if all that it does is to delay, so that nothing leaves at the time at which it enters; it has to be
+    /// empty.
+    fn delays(&self) -> Option<Delays>;
+
+    /// So many packets passed the delay line.
+    fn delayed(&mut self, _packets: u64) {}
+
+    /// The class `id` came to its ceiling in the delay line so many times.
+    fn reached_ceiling(&mut self, _id: &str, _times: u64) {}
 }
 
 /// What an algorithm may need to know about where it stands.
@@ -272,12 +312,12 @@ impl Default for Env {
 pub struct Known {
     /// As tc has it; a version stands behind an `@`.
     pub name: &'static str,
-    /// See [`Qdisc::SHAPES`].
-    pub shapes: bool,
+    /// See [`Qdisc::PROPERTIES`].
+    pub properties: Properties,
 }
 
 const fn known<Q: Qdisc>(name: &'static str) -> Known {
-    Known { name, shapes: Q::SHAPES }
+    Known { name, properties: Q::PROPERTIES }
 }
 
 table! { $

@@ -25,7 +25,7 @@ mod loss;
 
 use std::collections::VecDeque;
 
-use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
+use super::{Cause, Delaying, Delays, Env, Hints, Properties, Qdisc, Queue, Statistics, Tally, Tree};
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -338,6 +338,8 @@ impl Netem {
 }
 
 impl Qdisc for Netem {
+    const PROPERTIES: Properties = Properties { measured: false, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         self.admit(packet, self.config.duplicate, now, tally);
     }
@@ -411,22 +413,6 @@ impl Qdisc for Netem {
         self.backlog + self.child.as_ref().map_or(0, |child| child.backlog())
     }
 
-    fn show(&self) -> String {
-        self.config.show()
-    }
-
-    fn requeues(&self) -> u64 {
-        self.stats.reordered
-    }
-
-    fn show_stats(&self, _now: Time) -> String {
-        let s = &self.stats;
-        format!(
-            "  delayed {} dropped {} corrupted {} duplicated {} reordered {} ecn_marked {}",
-            s.delayed, s.dropped, s.corrupted, s.duplicated, s.reordered, s.ecn_marked
-        )
-    }
-
     /// As in Linux and tc: limit, delay, loss, duplicate and gap go back to their defaults if the line
     /// does not have them; everything else stays as it is.
     fn change(&mut self, words: &mut Words, now: Time, _tally: &mut Tally) -> Result<(), TcError> {
@@ -448,24 +434,46 @@ impl Qdisc for Netem {
         Ok(())
     }
 
-    fn is_eager(&self) -> bool {
-        self.slot.is_some()
+    fn hints(&self) -> Hints {
+        Hints { eager: self.slot.is_some(), ..Hints::default() }
     }
 
-    fn delays(&self) -> Option<Delays> {
-        let (latency, limit) = (Time(self.config.latency), self.config.limit as usize);
-        let delays = self.only_delays && latency > Time::ZERO && self.qlen() == 0;
-        delays.then(|| Delays::netem(latency, limit))
+    fn tree(&self) -> Option<&dyn Tree> {
+        Some(self)
     }
 
-    fn delayed(&mut self, packets: u64) {
-        self.stats.delayed += packets;
+    fn tree_mut(&mut self) -> Option<&mut dyn Tree> {
+        Some(self)
     }
 
-    fn is_leaf_queue(&self) -> bool {
-        false
+    fn delaying(&self) -> Option<&dyn Delaying> {
+        Some(self)
     }
 
+    fn delaying_mut(&mut self) -> Option<&mut dyn Delaying> {
+        Some(self)
+    }
+}
+
+impl Statistics for Netem {
+    fn show(&self) -> String {
+        self.config.show()
+    }
+
+    fn requeues(&self) -> u64 {
+        self.stats.reordered
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
+        let s = &self.stats;
+        format!(
+            "  delayed {} dropped {} corrupted {} duplicated {} reordered {} ecn_marked {}",
+            s.delayed, s.dropped, s.corrupted, s.duplicated, s.reordered, s.ecn_marked
+        )
+    }
+}
+
+impl Tree for Netem {
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
         if let Some(child) = &self.child {
             visit("child", child);
@@ -476,6 +484,18 @@ impl Qdisc for Netem {
         if let Some(child) = &mut self.child {
             visit("child", child);
         }
+    }
+}
+
+impl Delaying for Netem {
+    fn delays(&self) -> Option<Delays> {
+        let (latency, limit) = (Time(self.config.latency), self.config.limit as usize);
+        let delays = self.only_delays && latency > Time::ZERO && self.qlen() == 0;
+        delays.then(|| Delays::netem(latency, limit))
+    }
+
+    fn delayed(&mut self, packets: u64) {
+        self.stats.delayed += packets;
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Departures: none known.
 
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::ring::Ring;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -62,6 +62,8 @@ fn take_limit(words: &mut Words, default: u64) -> Result<u64, TcError> {
 }
 
 impl Qdisc for Fifo {
+    const PROPERTIES: Properties = Properties { fifo: true, work_conserving: true, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.enqueue_from(&mut packet, now, tally);
     }
@@ -101,34 +103,28 @@ impl Qdisc for Fifo {
         self.backlog
     }
 
-    fn show(&self) -> String {
-        if self.in_bytes {
-            format!("bfifo limit {}", show::size(self.limit))
-        } else {
-            format!("pfifo limit {}p", self.limit)
-        }
-    }
-
     /// What stands in it stays, even above a lower limit.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         self.limit = take_limit(words, self.default)?;
         Ok(())
     }
 
-    fn head(&self) -> Option<&Packet> {
+    fn peek(&self) -> Option<&Packet> {
         self.queue.front()
     }
 
-    fn tail_drop(&self) -> Option<u64> {
-        (!self.in_bytes).then_some(self.limit)
+    fn hints(&self) -> Hints {
+        Hints { tail_drop: (!self.in_bytes).then_some(self.limit), ..Hints::default() }
     }
+}
 
-    fn is_fifo(&self) -> bool {
-        true
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
+impl Statistics for Fifo {
+    fn show(&self) -> String {
+        if self.in_bytes {
+            format!("bfifo limit {}", show::size(self.limit))
+        } else {
+            format!("pfifo limit {}p", self.limit)
+        }
     }
 }
 

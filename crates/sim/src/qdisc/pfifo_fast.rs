@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use bakeoff_document::tc::{TcError, Words};
@@ -85,6 +85,8 @@ impl PfifoFast {
 }
 
 impl Qdisc for PfifoFast {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
         let band = &mut self.bands[usize::from(PRIOMAP[priority(&packet, self.bridge)])];
         if !band.has_room() {
@@ -108,13 +110,11 @@ impl Qdisc for PfifoFast {
     fn backlog(&self) -> u64 {
         self.backlog
     }
+}
 
+impl Statistics for PfifoFast {
     fn show(&self) -> String {
         format!("pfifo_fast {}", show_bands(3, &PRIOMAP))
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) mod control;
 use std::collections::VecDeque;
 
 use super::timer::Timer;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -102,6 +102,8 @@ fn take_all(params: &mut Params, words: &mut Words) -> Result<(), TcError> {
 }
 
 impl Qdisc for Pie {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     /// Marks instead of dropping up to a probability of 10 %. Source: RFC 8033, sections 4.1 and 5.1; Linux 7.3
     /// `pie_qdisc_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
@@ -159,6 +161,23 @@ impl Qdisc for Pie {
         self.backlog
     }
 
+    /// Packets above a lowered limit are dropped from the head; a new `tupdate` counts from the next tick on.
+    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut params = self.params;
+        take_all(&mut params, words)?;
+        self.params = params;
+        self.timer.set_period(params.tupdate, self.hz);
+        while self.queue.len() > self.params.limit as usize {
+            if let Some(packet) = self.queue.pop_front() {
+                self.backlog -= u64::from(packet.len);
+                tally.drop(&packet, Cause::Overlimit);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for Pie {
     fn show(&self) -> String {
         let name = match self.params.version {
             Version::Mainline => "pie",
@@ -183,25 +202,6 @@ impl Qdisc for Pie {
             show::general(prob, 6),
             show::time(Time(self.vars.qdelay << TICK_SHIFT).as_us()),
         )
-    }
-
-    /// Packets above a lowered limit are dropped from the head; a new `tupdate` counts from the next tick on.
-    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut params = self.params;
-        take_all(&mut params, words)?;
-        self.params = params;
-        self.timer.set_period(params.tupdate, self.hz);
-        while self.queue.len() > self.params.limit as usize {
-            if let Some(packet) = self.queue.pop_front() {
-                self.backlog -= u64::from(packet.len);
-                tally.drop(&packet, Cause::Overlimit);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

@@ -11,7 +11,7 @@
 //! Validation: order, filters, children (tests below); conservation (`tests/conservation.rs`).
 
 use super::pfifo_fast::{PRIOMAP, priority, show_bands};
-use super::{Env, Qdisc, Queue, Tally};
+use super::{Env, Hints, Properties, Qdisc, Queue, Statistics, Tally, Tree};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use crate::packet::matching::{CompiledMatch, compile_filters};
@@ -113,6 +113,8 @@ impl Prio {
 }
 
 impl Qdisc for Prio {
+    const PROPERTIES: Properties = Properties { measured: false, ..Properties::DEFAULT };
+
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         let band = self.classify(&packet);
         self.bands[band].queue.enqueue(packet, now);
@@ -136,10 +138,6 @@ impl Qdisc for Prio {
         self.bands.iter().map(|band| band.queue.backlog()).sum()
     }
 
-    fn show(&self) -> String {
-        format!("prio {}", show_bands(self.map.bands, &self.map.priomap))
-    }
-
     /// As tc: bands and priomap go back to their defaults if the line does not have them.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let mut map = Map { bands: 3, priomap: PRIOMAP };
@@ -151,14 +149,26 @@ impl Qdisc for Prio {
         Ok(())
     }
 
-    fn is_eager(&self) -> bool {
-        self.bands.iter().any(|band| band.queue.is_eager())
+    fn hints(&self) -> Hints {
+        Hints { eager: self.bands.iter().any(|band| band.queue.is_eager()), ..Hints::default() }
     }
 
-    fn is_leaf_queue(&self) -> bool {
-        false
+    fn tree(&self) -> Option<&dyn Tree> {
+        Some(self)
     }
 
+    fn tree_mut(&mut self) -> Option<&mut dyn Tree> {
+        Some(self)
+    }
+}
+
+impl Statistics for Prio {
+    fn show(&self) -> String {
+        format!("prio {}", show_bands(self.map.bands, &self.map.priomap))
+    }
+}
+
+impl Tree for Prio {
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
         for band in &self.bands {
             visit(&band.id, &band.queue);

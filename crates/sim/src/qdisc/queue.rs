@@ -2,7 +2,7 @@
 
 use super::sojourn::{Interval, Sojourn};
 use super::tally::{Cause, FlowTally, Tally};
-use super::{Delays, Env, Kind, Qdisc, make, unknown};
+use super::{Delays, Env, Hints, Kind, Layout, Qdisc, Statistics, Tree, make, unknown};
 use crate::base::count::Count;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -13,9 +13,10 @@ use bakeoff_document::tc::{TcError, Words};
 /// packets stand in it.
 pub struct Queue {
     pub(super) kind: Kind,
-    /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
-    eager: bool,
-    /// What [`Qdisc::note_next`] said last: asked once after each change, not several times per packet.
+    /// As of the last change of configuration.
+    hints: Hints,
+    /// What [`Qdisc::next_event`] said last: asked once after each change, not several times per packet. Never, while it
+    /// need not be asked.
     next: Option<Time>,
     /// What happened here so far, children not included.
     pub tally: Tally,
@@ -38,9 +39,9 @@ impl Queue {
 
     /// A queue around a given algorithm.
     pub fn new(kind: Kind, env: &Env) -> Queue {
-        let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
+        let measured = dispatch!(&kind, q => q.properties().measured);
         Queue {
-            eager: dispatch!(&kind, q => q.is_eager()),
+            hints: dispatch!(&kind, q => q.hints()),
             next: dispatch!(&kind, q => q.next_event()),
             kind,
             tally: Tally {
@@ -48,7 +49,7 @@ impl Queue {
                 charges: env.charges.clone(),
                 ..Tally::default()
             },
-            sojourn: is_leaf.then(Sojourn::default),
+            sojourn: measured.then(Sojourn::default),
         }
     }
 
@@ -65,7 +66,7 @@ impl Queue {
         tally.enqueued += 1;
         tally.enqueued_bytes += u64::from(packet.len);
         let whole = dispatch!(&mut self.kind, q => {
-            packet.enqueued = q.departs(packet, now).max(now);
+            packet.enqueued = if q.properties().keeps_departure { packet.enqueued.max(now) } else { now };
             let whole = packet.gso_size == 0 || !q.segments(packet);
             if whole {
                 q.enqueue_from(packet, now, tally);
@@ -154,73 +155,77 @@ impl Queue {
     /// dequeue in vain, and most packets find a shaper or a delay closed.
     #[inline]
     pub fn is_open(&self, now: Time) -> bool {
-        self.next.is_none_or(|at| at <= now) || self.eager
+        self.next.is_none_or(|at| at <= now) || self.hints.eager
     }
 
     /// When a queue that is not [`Queue::is_open`] may be.
     #[inline]
     pub fn closed_until(&self, now: Time) -> Option<Time> {
-        if self.eager { None } else { self.next.filter(|at| *at > now) }
+        if self.hints.eager { None } else { self.next.filter(|at| *at > now) }
     }
 
-    /// See [`Qdisc::delays`].
+    /// See [`super::Delaying::delays`].
     pub fn delays(&self) -> Option<Delays> {
-        dispatch!(&self.kind, q => q.delays())
+        dispatch!(&self.kind, q => q.delaying())?.delays()
     }
 
     pub(super) fn delayed(&mut self, packets: u64) {
-        dispatch!(&mut self.kind, q => q.delayed(packets));
+        if let Some(delaying) = dispatch!(&mut self.kind, q => q.delaying_mut()) {
+            delaying.delayed(packets);
+        }
     }
 
     pub(super) fn reached_ceiling(&mut self, id: &str, times: u64) {
-        dispatch!(&mut self.kind, q => q.reached_ceiling(id, times));
+        if let Some(delaying) = dispatch!(&mut self.kind, q => q.delaying_mut()) {
+            delaying.reached_ceiling(id, times);
+        }
     }
 
-    /// See [`Qdisc::paces`].
+    /// See [`Hints::paces`].
     pub fn paces(&self) -> bool {
-        dispatch!(&self.kind, q => q.paces())
+        self.hints.paces
     }
 
-    /// See [`Qdisc::marks_sce`].
+    /// See [`Hints::marks_sce`].
     pub fn marks_sce(&self) -> bool {
-        dispatch!(&self.kind, q => q.marks_sce())
+        self.hints.marks_sce
     }
 
-    /// See [`Qdisc::take_l_and_c`].
-    pub fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
-        dispatch!(&mut self.kind, q => q.take_l_and_c())
+    /// See [`Statistics::take_parts`].
+    pub fn take_parts(&mut self) -> Vec<(&'static str, Interval)> {
+        dispatch!(&mut self.kind, q => q.take_parts())
     }
 
-    /// See [`Qdisc::is_fifo`].
+    /// See [`super::Properties::fifo`].
     pub fn is_fifo(&self) -> bool {
-        dispatch!(&self.kind, q => q.is_fifo())
+        dispatch!(&self.kind, q => q.properties().fifo)
     }
 
-    /// The limit in packets of a fifo whose packets nobody measures; none in any other queue.
+    /// See [`Hints::tail_drop`]; none if the queue is measured.
     pub fn tail_drop(&self) -> Option<u64> {
-        if self.sojourn.is_some() { None } else { dispatch!(&self.kind, q => q.tail_drop()) }
+        if self.sojourn.is_some() { None } else { self.hints.tail_drop }
     }
 
     /// Whether this is a fifo without packets.
     #[inline]
     pub fn is_empty_fifo(&self) -> bool {
-        dispatch!(&self.kind, q => q.is_fifo() && q.qlen() == 0)
+        dispatch!(&self.kind, q => q.properties().fifo && q.qlen() == 0)
     }
 
-    /// See [`Qdisc::head`].
+    /// See [`Qdisc::peek`].
     #[inline]
-    pub fn head(&self) -> Option<&Packet> {
-        dispatch!(&self.kind, q => q.head())
+    pub fn peek(&self) -> Option<&Packet> {
+        dispatch!(&self.kind, q => q.peek())
     }
 
-    /// See [`Qdisc::is_eager`].
+    /// See [`Hints::eager`].
     pub fn is_eager(&self) -> bool {
-        self.eager
+        self.hints.eager
     }
 
     /// After a change of configuration, here or below.
     fn note(&mut self) {
-        self.eager = dispatch!(&self.kind, q => q.is_eager());
+        self.hints = dispatch!(&self.kind, q => q.hints());
         self.note_next();
     }
 
@@ -246,27 +251,23 @@ impl Queue {
         dispatch!(&self.kind, q => q.show_stats(now))
     }
 
-    /// See [`Qdisc::overlimits`].
+    /// See [`Statistics::overlimits`].
     pub fn overlimits(&self) -> u64 {
         dispatch!(&self.kind, q => q.overlimits())
     }
 
-    /// See [`Qdisc::requeues`].
+    /// See [`Statistics::requeues`].
     pub fn requeues(&self) -> u64 {
         dispatch!(&self.kind, q => q.requeues())
     }
 
-    /// See [`Qdisc::show_classes`].
+    /// See [`Tree::show_classes`].
     pub fn show_classes(&self) -> Vec<String> {
-        dispatch!(&self.kind, q => q.show_classes())
+        dispatch!(&self.kind, q => q.tree()).map_or_else(Vec::new, Tree::show_classes)
     }
 
-    pub(super) fn stats_first(&self) -> bool {
-        dispatch!(&self.kind, q => q.stats_first())
-    }
-
-    pub(super) fn stats_end_open(&self) -> bool {
-        dispatch!(&self.kind, q => q.stats_end_open())
+    pub(super) fn layout(&self) -> Layout {
+        dispatch!(&self.kind, q => q.properties().layout)
     }
 
     /// `tc qdisc change` with the whole line, of the same kind as what is here.
@@ -294,7 +295,10 @@ impl Queue {
     /// No such class, an unknown word or a malformed value; nothing is changed then.
     pub fn change_class(&mut self, id: &str, line: &str) -> Result<(), TcError> {
         let words = &mut Words::new(line);
-        dispatch!(&mut self.kind, q => q.change_class(id, words))?;
+        match dispatch!(&mut self.kind, q => q.tree_mut()) {
+            Some(tree) => tree.change_class(id, words)?,
+            None => return Err(words.refuse(&format!("class {id}: this qdisc has no classes"))),
+        }
         self.note();
         Ok(())
     }
@@ -359,33 +363,37 @@ impl Queue {
         }
         let (first, rest) = handle.split_once('/').unwrap_or((handle, ""));
         let mut found = false;
-        dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
-            if name == first {
-                found = child.at(rest, act);
-            }
-        }));
+        if let Some(tree) = dispatch!(&mut self.kind, q => q.tree_mut()) {
+            tree.for_each_child_mut(&mut |name, child| {
+                if name == first {
+                    found = child.at(rest, act);
+                }
+            });
+        }
         self.note();
         found
     }
 
     fn is_parent(&self) -> bool {
         let mut any = false;
-        dispatch!(&self.kind, q => q.for_each_child(&mut |_, _| any = true));
+        if let Some(tree) = dispatch!(&self.kind, q => q.tree()) {
+            tree.for_each_child(&mut |_, _| any = true);
+        }
         any
     }
 
     fn walk<'a>(&'a self, handle: &str, visit: &mut dyn FnMut(&str, &'a Queue)) {
         visit(handle, self);
-        dispatch!(&self.kind, q => q.for_each_child(&mut |name, child| {
-            child.walk(&below(handle, name), visit);
-        }));
+        if let Some(tree) = dispatch!(&self.kind, q => q.tree()) {
+            tree.for_each_child(&mut |name, child| child.walk(&below(handle, name), visit));
+        }
     }
 
     fn walk_mut(&mut self, handle: &str, visit: &mut dyn FnMut(&str, &mut Queue)) {
         visit(handle, self);
-        dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
-            child.walk_mut(&below(handle, name), visit);
-        }));
+        if let Some(tree) = dispatch!(&mut self.kind, q => q.tree_mut()) {
+            tree.for_each_child_mut(&mut |name, child| child.walk_mut(&below(handle, name), visit));
+        }
         self.note();
     }
 }

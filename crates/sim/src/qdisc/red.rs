@@ -21,7 +21,7 @@
 use std::collections::VecDeque;
 
 use super::timer::Timer;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
 use crate::packet::Packet;
@@ -354,6 +354,8 @@ fn idle_table(wlog: u32, avpkt: u64, bandwidth: Rate) -> Option<(u32, [u8; 256])
 }
 
 impl Qdisc for Red {
+    const PROPERTIES: Properties = Properties { work_conserving: true, ..Properties::DEFAULT };
+
     /// Source: Linux 7.3 `red_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
@@ -400,6 +402,21 @@ impl Qdisc for Red {
         self.backlog
     }
 
+    /// As in Linux: all parameters are read anew, the average begins anew, and so does the queue: what stands in it
+    /// is dropped.
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        self.params = Params::parse(words)?;
+        self.average = Average::EMPTY;
+        self.idle_since = Some(now);
+        while let Some(packet) = self.queue.pop_front() {
+            self.backlog -= u64::from(packet.len);
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for Red {
     fn show(&self) -> String {
         let p = &self.params;
         let mut line = format!(
@@ -431,23 +448,6 @@ impl Qdisc for Red {
 
     fn show_stats(&self, _now: Time) -> String {
         format!("  marked {} early {} pdrop {} other 0", self.marked, self.early, self.pdrop)
-    }
-
-    /// As in Linux: all parameters are read anew, the average begins anew, and so does the queue: what stands in it
-    /// is dropped.
-    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        self.params = Params::parse(words)?;
-        self.average = Average::EMPTY;
-        self.idle_since = Some(now);
-        while let Some(packet) = self.queue.pop_front() {
-            self.backlog -= u64::from(packet.len);
-            tally.drop(&packet, Cause::Overlimit);
-        }
-        Ok(())
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

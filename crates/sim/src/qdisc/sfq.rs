@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::red::{Action, Average, Curve, ONE, fraction, u32_size};
 use super::timer::Timer;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Layout, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -373,6 +373,9 @@ fn perturbation(config: &Config, now: Time, hz: u64) -> Option<Timer> {
 }
 
 impl Qdisc for Sfq {
+    const PROPERTIES: Properties =
+        Properties { layout: Layout::LinesFirst, work_conserving: true, ..Properties::DEFAULT };
+
     /// Source: McKenney 1990; Linux 7.3 `sfq_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now, tally);
@@ -436,6 +439,26 @@ impl Qdisc for Sfq {
         self.backlog
     }
 
+    /// As in Linux, where tc sends what it was told: the tables keep their sizes, packets above a lowered limit are
+    /// dropped from the longest queues.
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        if config.divisor as usize != self.table.len() || config.flows as usize > self.slots.len() {
+            return Err(
+                words.refuse("the tables keep their sizes: the divisor, and no more flows than before")
+            );
+        }
+        self.timer = perturbation(&config, now, self.hz);
+        self.config = config;
+        while self.qlen > self.config.limit {
+            self.drop_from_longest(tally);
+        }
+        Ok(())
+    }
+}
+
+impl Statistics for Sfq {
     fn show(&self) -> String {
         let c = &self.config;
         let mut parts = vec![format!(
@@ -480,32 +503,6 @@ impl Qdisc for Sfq {
             "  prob_mark {} prob_mark_head {} prob_drop {}\n  forced_mark {} forced_mark_head {} forced_drop {}",
             s.prob_mark, s.prob_mark_head, s.prob_drop, s.forced_mark, s.forced_mark_head, s.forced_drop
         )
-    }
-
-    /// As in Linux, where tc sends what it was told: the tables keep their sizes, packets above a lowered limit are
-    /// dropped from the longest queues.
-    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
-        if config.divisor as usize != self.table.len() || config.flows as usize > self.slots.len() {
-            return Err(
-                words.refuse("the tables keep their sizes: the divisor, and no more flows than before")
-            );
-        }
-        self.timer = perturbation(&config, now, self.hz);
-        self.config = config;
-        while self.qlen > self.config.limit {
-            self.drop_from_longest(tally);
-        }
-        Ok(())
-    }
-
-    fn stats_first(&self) -> bool {
-        true
-    }
-
-    fn is_work_conserving(&self) -> bool {
-        true
     }
 }
 

@@ -14,7 +14,7 @@
 //! (`tests/conservation.rs`).
 
 use super::ratecfg::{Framing, SendTime, atm, burst_size, nonzero, short};
-use super::{Cause, Env, Qdisc, Queue, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Queue, Statistics, Tally, Tree};
 use crate::base::units::Time;
 use crate::packet::Packet;
 use bakeoff_document::run;
@@ -165,7 +165,7 @@ impl Tbf {
     fn head_len(&mut self, now: Time) -> Option<u32> {
         if self.held.is_none() {
             if self.child.is_fifo() {
-                return self.child.head().map(|packet| packet.len);
+                return self.child.peek().map(|packet| packet.len);
             }
             self.held = self.child.dequeue(now);
         }
@@ -174,6 +174,8 @@ impl Tbf {
 }
 
 impl Qdisc for Tbf {
+    const PROPERTIES: Properties = Properties { measured: false, ..Properties::DEFAULT };
+
     /// Source: Linux 7.3 `tbf_enqueue`.
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if u64::from(packet.len) > self.params.max_size {
@@ -203,10 +205,6 @@ impl Qdisc for Tbf {
         Some(packet)
     }
 
-    fn overlimits(&self) -> u64 {
-        self.overlimits
-    }
-
     fn next_event(&self) -> Option<Time> {
         if self.held.is_some() {
             return Some(self.wake);
@@ -223,10 +221,6 @@ impl Qdisc for Tbf {
         self.child.backlog() + self.held.as_ref().map_or(0, |packet| u64::from(packet.len))
     }
 
-    fn show(&self) -> String {
-        self.params.show()
-    }
-
     /// All parameters are read anew; both buckets are full afterwards, as in Linux. The child stays and takes the
     /// new limit if it is a bfifo of tbf's own.
     fn change(&mut self, words: &mut Words, now: Time, _tally: &mut Tally) -> Result<(), TcError> {
@@ -241,25 +235,41 @@ impl Qdisc for Tbf {
         Ok(())
     }
 
-    fn is_eager(&self) -> bool {
-        self.child.is_eager()
+    fn segments(&self, packet: &Packet) -> bool {
+        let frame = packet.headers() + u32::from(packet.gso_size);
+        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
     }
 
-    fn is_leaf_queue(&self) -> bool {
-        false
+    fn hints(&self) -> Hints {
+        Hints { eager: self.child.is_eager(), ..Hints::default() }
     }
 
+    fn tree(&self) -> Option<&dyn Tree> {
+        Some(self)
+    }
+
+    fn tree_mut(&mut self) -> Option<&mut dyn Tree> {
+        Some(self)
+    }
+}
+
+impl Statistics for Tbf {
+    fn overlimits(&self) -> u64 {
+        self.overlimits
+    }
+
+    fn show(&self) -> String {
+        self.params.show()
+    }
+}
+
+impl Tree for Tbf {
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
         visit("child", &self.child);
     }
 
     fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
         visit("child", &mut self.child);
-    }
-
-    fn segments(&self, packet: &Packet) -> bool {
-        let frame = packet.headers() + u32::from(packet.gso_size);
-        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
     }
 }
 

@@ -6,14 +6,14 @@
 //! Linux (`qdisc_tree_reduce_backlog`).
 //!
 //! Departures: the queues that `tbf` and `prio` make themselves are shown, the tool hides them. `overlimits` of `tbf` and
-//! `cake`: see [`super::Qdisc::overlimits`].
+//! `cake`: see [`super::Statistics::overlimits`].
 //!
 //! Validation: `tests/test_tc_statistics.py`, every kind with traffic against the real tool.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Queue;
+use super::{Layout, Queue};
 use crate::base::units::Time;
 
 impl Queue {
@@ -43,7 +43,7 @@ impl Queue {
         let _ = writeln!(text, "{}", format!("qdisc {kind} {place} {words}").trim_end());
         let statistics = self.show_stats(now);
         // tc prints sfq's with its options.
-        let first = self.stats_first();
+        let first = self.layout() == Layout::LinesFirst;
         if first && !statistics.is_empty() {
             let _ = writeln!(text, "{statistics}");
         }
@@ -62,7 +62,7 @@ impl Queue {
         if !first && !statistics.is_empty() {
             let _ = writeln!(text, "{statistics}");
         }
-        if self.stats_end_open() {
+        if self.layout() == Layout::EmptyLineLast {
             text.push('\n');
         }
     }

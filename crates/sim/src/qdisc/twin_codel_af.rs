@@ -19,7 +19,7 @@ use super::lfq_cobalt::LOW_LATENCY;
 use super::sce::{Clock, params};
 use super::slots::{Slots, slot_of};
 use super::sparse_bulk::SparseBulk;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -109,7 +109,7 @@ impl TwinCodelAf {
 }
 
 impl Qdisc for TwinCodelAf {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if self.config.limit.is_some_and(|limit| self.qlen() >= limit as usize) {
@@ -166,10 +166,12 @@ impl Qdisc for TwinCodelAf {
         true
     }
 
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
     }
+}
 
+impl Statistics for TwinCodelAf {
     fn show(&self) -> String {
         self.config.show("twin_codel_af")
     }

@@ -108,8 +108,8 @@ pub struct Sim {
     queue_series: Vec<Vec<Columns<QueueMetric>>>,
     /// Of each of these that marks SCE, the series of its marks; others have none, so that their runs have what they always had.
     sce_series: Vec<Vec<Option<u32>>>,
-    /// By interface, then by queue: the series of the delay in DualPI2's L and C queue, where there are such.
-    l_and_c_series: Vec<Vec<Option<[u32; 2]>>>,
+    /// By interface, then by queue: the series of the delay in each of its parts (DualPI2's L and C queue).
+    part_series: Vec<Vec<Vec<u32>>>,
     handled: u64,
     /// Packets that sources gave at once, each of which is as much work as an event.
     burst: u64,
@@ -156,7 +156,7 @@ impl Sim {
             probe_series: Vec::new(),
             queue_series: Vec::new(),
             sce_series: Vec::new(),
-            l_and_c_series: Vec::new(),
+            part_series: Vec::new(),
             handled: 0,
             burst: 0,
             look_at: 0,
@@ -240,12 +240,16 @@ impl Sim {
                         return;
                     }
                     let name = names.next().unwrap_or_default();
-                    found.push(leaf.take_l_and_c().map(|_| {
-                        ["sojourn_l", "sojourn_c"].map(|m| recorder.register(QueueMetric::KIND, &name, [m]))
-                    }));
+                    let parts = leaf.take_parts();
+                    found.push(
+                        parts
+                            .iter()
+                            .map(|&(metric, _)| recorder.register(QueueMetric::KIND, &name, [metric]))
+                            .collect(),
+                    );
                 });
             }
-            self.l_and_c_series.push(found);
+            self.part_series.push(found);
         }
         self.await_sample();
         for (i, change) in self.run.changes.iter().enumerate() {

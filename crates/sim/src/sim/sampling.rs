@@ -36,7 +36,7 @@ impl Sim {
             push(FlowMetric::Retransmits, sender.counters.retransmits as f64);
             push(FlowMetric::Lost, sock.lost as f64);
         }
-        let all_series = self.queue_series.iter().zip(&self.sce_series).zip(&self.l_and_c_series);
+        let all_series = self.queue_series.iter().zip(&self.sce_series).zip(&self.part_series);
         for (interface, ((queues, marking), dual)) in self.interfaces.iter_mut().zip(all_series) {
             let Some(queue) = &mut interface.egress else { continue };
             let mut series = queues.iter().zip(marking).zip(dual);
@@ -44,7 +44,7 @@ impl Sim {
             queue.for_each_mut(&mut |_, leaf| {
                 let Some(sojourn) = &mut leaf.sojourn else { return };
                 let interval = sojourn.take_interval();
-                let Some(((series, sce_marks), l_and_c)) = series.next() else { return };
+                let Some(((series, sce_marks), parts)) = series.next() else { return };
                 let mut push = |metric, value: f64| recorder.push(now, series.of(metric), value);
                 push(QueueMetric::Qlen, leaf.qlen() as f64);
                 push(QueueMetric::Backlog, leaf.backlog() as f64);
@@ -58,10 +58,10 @@ impl Sim {
                 if let Some(series) = *sce_marks {
                     recorder.push(now, series, leaf.tally.sce_marks as f64);
                 }
-                if let (Some(series), Some(intervals)) = (*l_and_c, leaf.take_l_and_c()) {
-                    for (series, interval) in series.into_iter().zip(intervals) {
-                        if let Some(mean) = interval.mean_s() {
-                            recorder.push(now, series, mean);
+                if !parts.is_empty() {
+                    for (series, (_, left)) in parts.iter().zip(leaf.take_parts()) {
+                        if let Some(mean) = left.mean_s() {
+                            recorder.push(now, *series, mean);
                         }
                     }
                 }

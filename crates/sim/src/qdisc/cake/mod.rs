@@ -31,7 +31,7 @@ mod tins;
 use std::sync::Arc;
 
 use super::framing::adjusted_len;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Hints, Layout, Properties, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
 use crate::packet::Packet;
@@ -299,7 +299,8 @@ impl Cake {
 }
 
 impl Qdisc for Cake {
-    const SHAPES: bool = true;
+    const PROPERTIES: Properties =
+        Properties { shapes: true, layout: Layout::EmptyLineLast, ..Properties::DEFAULT };
 
     /// Source: Linux 7.3 `cake_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
@@ -369,10 +370,6 @@ impl Qdisc for Cake {
         None
     }
 
-    fn overlimits(&self) -> u64 {
-        self.overlimits
-    }
-
     fn next_event(&self) -> Option<Time> {
         (self.qlen > 0).then(|| Time(self.time_next.min(self.failsafe_next).max(0) as u64))
     }
@@ -383,18 +380,6 @@ impl Qdisc for Cake {
 
     fn backlog(&self) -> u64 {
         self.backlog
-    }
-
-    fn marks_sce(&self) -> bool {
-        self.config.sce_thresh > 0
-    }
-
-    fn show(&self) -> String {
-        self.config.show(self.config.name())
-    }
-
-    fn show_stats(&self, _now: Time) -> String {
-        statistics(self).show()
     }
 
     /// What is not named stays. Packets in tins that are no longer used are dropped, as in Linux.
@@ -423,8 +408,22 @@ impl Qdisc for Cake {
         self.config.split_gso
     }
 
-    fn stats_end_open(&self) -> bool {
-        true
+    fn hints(&self) -> Hints {
+        Hints { marks_sce: self.config.sce_thresh > 0, ..Hints::default() }
+    }
+}
+
+impl Statistics for Cake {
+    fn overlimits(&self) -> u64 {
+        self.overlimits
+    }
+
+    fn show(&self) -> String {
+        self.config.show(self.config.name())
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
+        statistics(self).show()
     }
 }
 
