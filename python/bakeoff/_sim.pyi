@@ -22,6 +22,20 @@ class Outcome(Samples):
     captures: dict[str, bytes]
     trace: Samples | None
 
+class QdiscKind(TypedDict):
+    """A kind of qdisc; `bakeoff.tc.Kind` explains each key."""
+
+    name: str
+    least_words: str
+    rate_word: str | None
+    classful: bool
+    alone: bool
+    limit_in_bytes: bool
+    module: str | None
+    simulated_as: str | None
+    tried: bool
+    order: int | None
+
 class HookError(Exception):
     """A congestion control in Python raised: the place; `__cause__` is what was raised."""
 
@@ -45,8 +59,8 @@ def check_qdisc(line: str) -> str:
 def qdiscs() -> list[str]:
     """The qdiscs that the simulator models."""
 
-def shaping_qdiscs() -> list[str]:
-    """Of these, those that shape by a `bandwidth` of their own, and need no shaper above them."""
+def qdisc_kinds() -> list[QdiscKind]:
+    """What is known of each kind of qdisc, of Linux's and of those of bakeoff's own kernel modules."""
 
 def qdisc_replay(document: str) -> str:
     """Drive a queue alone with recorded arrivals. JSON in: `qdisc` (a tree as in a resolved run), `seed`, `hz`,

@@ -9,6 +9,8 @@ Source: iproute2 `tc/tc_util.c` and `lib/utils.c`; the simulator's parser is `cr
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, Literal
@@ -41,9 +43,40 @@ _BYTES: Final = {
 _QUANTITY: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:e(\d+))?([a-z]*)", re.IGNORECASE)
 _LARGEST: Final = 2.0**64
 """Of a number before its unit: tc keeps no more than 64 bits."""
-_LIMITED_BY: Final = {"tbf": "rate", "netem": "rate"}
-# Of the SCE tree's kernel. The simulator does not model them, and so cannot tell.
-_KERNEL_SHAPERS: Final = frozenset({"deltic_boroshne"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is known of a kind of qdisc; the table is `crates/document/src/qdisc/kinds.rs`."""
+
+    name: str
+    """As the kernel has it, without a version."""
+    least_words: str
+    """The fewest words that tc accepts behind the name."""
+    rate_word: str | None
+    """The word before the rate by which it limits what leaves, if it has no classes: `bandwidth` of those that need no
+    shaper above them, `rate` of those that limit only if told to."""
+    classful: bool
+    alone: bool
+    """Nothing is put above it, because its classes shape or because it is a delay."""
+    limit_in_bytes: bool
+    """Its `limit` is in bytes, not packets."""
+    module: str | None
+    """bakeoff's own module that has it (`kernel/modules`)."""
+    simulated_as: str | None
+    """What the simulator, and so a scenario, calls the kind of a module, if not by its own name."""
+    tried: bool
+    """`bakeoff kernel check` tries to make one."""
+    order: int | None
+    """Its place in tables; others follow by name."""
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """All kinds, by name."""
+    from bakeoff import _sim
+
+    return {found["name"]: Kind(**found) for found in _sim.qdisc_kinds()}
 
 
 @lru_cache(maxsize=4096)  # thousands of runs have the same few
@@ -96,19 +129,12 @@ def with_value(words: str, key: str, new: str) -> str:
     return " ".join(new if before == key else word for before, word in zip(["", *found], found, strict=False))
 
 
-@cache
-def _own_shapers() -> frozenset[str]:
-    from bakeoff import _sim
-
-    return _KERNEL_SHAPERS | {kernel_kind(name) for name in _sim.shaping_qdiscs()}
-
-
 def shapes_itself(qdisc: str | None) -> bool:
-    """Whether the qdisc paces by a `bandwidth` of its own and needs no shaper above it, as the simulator's table tells.
+    """Whether the qdisc paces by a `bandwidth` of its own and needs no shaper above it.
 
     red has a `bandwidth` too, but does not shape.
     """
-    return qdisc is not None and kernel_kind(qdisc) in _own_shapers()
+    return qdisc is not None and limiting_word(qdisc) == "bandwidth"
 
 
 def with_bandwidth(qdisc: str, new: str) -> str:
@@ -123,7 +149,8 @@ def with_bandwidth(qdisc: str, new: str) -> str:
 @lru_cache(maxsize=4096)
 def limiting_word(qdisc: str) -> str | None:
     """The word that the rate stands behind by which a qdisc without classes limits what leaves; None if it has none."""
-    return "bandwidth" if shapes_itself(qdisc) else _LIMITED_BY.get(kernel_kind(qdisc))
+    found = kinds().get(kernel_kind(qdisc))
+    return found.rate_word if found is not None else None
 
 
 def _split(word: str, what: str, example: str) -> tuple[float, str]:

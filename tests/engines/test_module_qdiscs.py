@@ -166,10 +166,10 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in module_qdiscs.MODULES if kind != "cake_sce"])
+@pytest.mark.parametrize("kind", [kind for kind in module_qdiscs.modules() if kind != "cake_sce"])
 def test_what_a_module_refuses_and_what_becomes_of_its_packets(real_kernel, tmp_path, kind):
     has(real_kernel, kind)
-    [path] = [path for path in real_kernel.modules if path.stem == module_qdiscs.MODULES[kind]]
+    [path] = [path for path in real_kernel.modules if path.stem == module_qdiscs.modules()[kind]]
     refused = [(number, value.to_bytes(4, "little").hex()) for number, value in REFUSED.values()]
     done = guest(real_kernel, tmp_path, do="qdisc", module=str(path), kind=kind, refused=refused, simulated_s=200.0)
     said = done["answer"]

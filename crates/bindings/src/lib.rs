@@ -4,8 +4,9 @@ mod cc;
 mod sock;
 mod trace;
 
+use bakeoff_document::qdisc::kinds;
 use bakeoff_document::run;
-use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
+use bakeoff_sim::qdisc::{Env, Queue, replay};
 use bakeoff_sim::record::series::{Name, Series};
 use bakeoff_sim::{Budget, SimError};
 use cc::Failure;
@@ -125,13 +126,29 @@ fn show_qdisc(tree: &str, hz: u64) -> PyResult<Vec<String>> {
 /// The qdiscs that the simulator models.
 #[pyfunction]
 fn qdiscs() -> Vec<&'static str> {
-    KINDS.iter().map(|known| known.name).collect()
+    bakeoff_sim::qdisc::NAMES.to_vec()
 }
 
-/// Of these, those that shape by a `bandwidth` of their own.
+/// What is known of each kind of qdisc ([`kinds::Kind`]).
 #[pyfunction]
-fn shaping_qdiscs() -> Vec<&'static str> {
-    KINDS.iter().filter(|known| known.properties.shapes).map(|known| known.name).collect()
+fn qdisc_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    kinds::KINDS
+        .iter()
+        .map(|kind| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", kind.name)?;
+            dict.set_item("least_words", kind.least_words)?;
+            dict.set_item("rate_word", kind.rate_word)?;
+            dict.set_item("classful", kind.classful)?;
+            dict.set_item("alone", kind.alone)?;
+            dict.set_item("limit_in_bytes", kind.limit_in_bytes)?;
+            dict.set_item("module", kind.module)?;
+            dict.set_item("simulated_as", kind.simulated_as)?;
+            dict.set_item("tried", kind.tried)?;
+            dict.set_item("order", kind.order)?;
+            Ok(dict)
+        })
+        .collect()
 }
 
 /// Replays arrivals through a queue; both documents are JSON ([`replay::Replay`], [`replay::Replayed`]).
@@ -166,7 +183,7 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
-    module.add_function(wrap_pyfunction!(shaping_qdiscs, module)?)?;
+    module.add_function(wrap_pyfunction!(qdisc_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;

@@ -1,13 +1,13 @@
 //! Properties of every queue discipline under random traffic: no packet and no byte appears or
 //! vanishes, nobody spins, and what stands in a queue leaves in the end.
 //!
-//! Configurations that people use get traffic of usual sizes. Every kind in `KINDS`, also one that is added later, is
+//! Configurations that people use get traffic of usual sizes. Every kind in `NAMES`, also one that is added later, is
 //! tried at the edges: queues of one packet, packets of nothing and of 64 kB, rates from 10 kbit/s to 100 Gbit/s.
 
 use bakeoff_document::run;
 use bakeoff_document::units::Time;
 use bakeoff_sim::packet::{Ecn, Flags, Packet, Proto};
-use bakeoff_sim::qdisc::{Env, KINDS, Queue};
+use bakeoff_sim::qdisc::{Env, NAMES, Queue};
 use proptest::prelude::*;
 
 /// One line each; more complicated trees in [`trees`].
@@ -109,7 +109,7 @@ fn trees() -> Vec<run::Qdisc> {
 
 /// All kinds that there are.
 fn kinds() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|known| known.name)
+    NAMES.iter().copied()
 }
 
 /// What must be said to a kind that has no defaults, at a slow and at a fast rate.

@@ -17,7 +17,6 @@ _MOST: Final = 64
 """Qdiscs or classes of an interface."""
 _LONGEST: Final = 500
 """Characters of one."""
-_CLASSFUL: Final = ("htb", "prio", "hfsc", "drr", "ets", "qfq", "mq", "mqprio", "multiq")
 
 
 def tree_of(egress: object) -> Qdisc | None:
@@ -34,7 +33,8 @@ def tree_of(egress: object) -> Qdisc | None:
     if root.get("name") == "htb":
         found = Qdisc(qdisc=words, classes=_classes(_listed(egress, "classes"), qdiscs))
         return found if found.classes and _is_read(found) else None
-    if root.get("name") in _CLASSFUL:
+    kind = tc.kinds().get(root["name"])
+    if kind is not None and kind.classful:
         return None
     child = next((one for one in qdiscs if one is not root and one.get("name") not in ("ingress", "clsact")), None)
     found = Qdisc(qdisc=words, child=Qdisc(qdisc=_words(child)) if child is not None else None)

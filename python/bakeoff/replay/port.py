@@ -17,8 +17,6 @@ from bakeoff.scenario.units import parse_rate
 START_NS: Final = 1 << 30
 """The first arrival, after the qdisc was made."""
 DEFAULT_RATE: Final = "10mbit"
-# Nothing is put above these, whatever their words: htb has its classes, and netem is a delay.
-_STANDS_ALONE: Final = ("htb", "netem")
 _HANDLES: Final = (1, 2)
 
 
@@ -59,8 +57,10 @@ def port(qdisc: str, rate: str | None = None) -> Port:
 
 def is_shaper(qdisc: str) -> bool:
     """Whether these words limit the rate themselves."""
-    word = tc.limiting_word(qdisc)
-    return tc.kernel_kind(qdisc) in _STANDS_ALONE or (word is not None and tc.value(qdisc, word) is not None)
+    kind = tc.kinds().get(tc.kernel_kind(qdisc))
+    if kind is None:
+        return False
+    return kind.alone or (kind.rate_word is not None and tc.value(qdisc, kind.rate_word) is not None)
 
 
 def flow_hash(flow: int) -> int:

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import inf, isinf
 from typing import TYPE_CHECKING, Any, Final
 
+from bakeoff import tc
 from bakeoff.errors import TableError
 from bakeoff.measure import Interval, Mean, interval, summary_of
 from bakeoff.measure.functions import CATALOGUE
@@ -30,8 +31,6 @@ _RECORDINGS = ("capture", "irtt", "iperf3", "flent")
 _UNTOLD = re.compile(
     r"(flows\..*\.)?(bottleneck|steady_state\.delivery_rate_bps|(jain|ratio)(_delivery_rate)?|utilisation)\b[^.]*: "
 )
-_QDISC_ORDER = ("dualpi2", "pfifo", "cnq_codel_af", "fq_codel")
-"""l4s-tests, steady_state.go; others follow by name."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,9 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
 
 def qdisc_order(label: str) -> tuple[int, Key]:
     """A sort key for qdisc labels, in the suites' order."""
-    kind = re.split(r"[ (]", label, maxsplit=1)[0]
-    return (_QDISC_ORDER.index(kind) if kind in _QDISC_ORDER else len(_QDISC_ORDER)), by_value(label)
+    kind = tc.kinds().get(re.split(r"[ (]", label, maxsplit=1)[0])
+    order = kind.order if kind is not None else None
+    return (len(tc.kinds()) if order is None else order), by_value(label)
 
 
 def _suites_order(row: Row) -> tuple[Any, ...]:

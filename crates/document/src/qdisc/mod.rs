@@ -1,6 +1,7 @@
-//! The words of qdiscs that the simulator and the agent both read: those of the shapers that tc does not know.
+//! Qdiscs: what is known of each kind, and the words of those shapers that tc does not know.
 
 pub mod cake;
 pub mod cake_stats;
 pub mod framing;
+pub mod kinds;
 pub mod sce;

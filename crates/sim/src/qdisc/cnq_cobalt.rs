@@ -12,7 +12,7 @@
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
 use super::sparse_bulk::SparseBulk;
-use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
+use super::{Cause, Env, Hints, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -73,8 +73,6 @@ impl CnqCobalt {
 }
 
 impl Qdisc for CnqCobalt {
-    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
-
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {
             self.clock.idle_until(now);

@@ -102,7 +102,7 @@ pub(super) fn weighted(queues: &SparseBulk, slot: u16, sojourn: Time, params: &P
 }
 
 impl Qdisc for CnqCodelAf {
-    const PROPERTIES: Properties = Properties { shapes: true, rests_when_empty: true, ..Properties::DEFAULT };
+    const PROPERTIES: Properties = Properties { rests_when_empty: true, ..Properties::DEFAULT };
 
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
-use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
+use super::{Cause, Env, Hints, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -55,8 +55,6 @@ impl CobaltFifo {
 }
 
 impl Qdisc for CobaltFifo {
-    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
-
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.packets.is_empty() {
             self.clock.idle_until(now);

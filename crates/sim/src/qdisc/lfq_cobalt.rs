@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, over, params};
 use super::slots::{Slots, slot_of};
-use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
+use super::{Cause, Env, Hints, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -149,8 +149,6 @@ impl LfqCobalt {
 }
 
 impl Qdisc for LfqCobalt {
-    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
-
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 {
             self.clock.idle_until(now);

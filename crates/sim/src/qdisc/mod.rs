@@ -132,8 +132,6 @@ pub trait Qdisc: Statistics {
 /// What holds for every queue of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
-    /// It paces what leaves by a `bandwidth` of its own, and needs no shaper above it.
-    pub shapes: bool,
     /// The time from enqueue to dequeue is queueing. Otherwise it is a delay that was asked for, or a child measures it.
     pub measured: bool,
     /// It gives a packet whenever it has one, and so has no [`Qdisc::next_event`].
@@ -151,7 +149,6 @@ pub struct Properties {
 impl Properties {
     /// Those of most algorithms.
     pub const DEFAULT: Properties = Properties {
-        shapes: false,
         measured: true,
         work_conserving: false,
         rests_when_empty: false,
@@ -307,24 +304,19 @@ impl Default for Env {
     }
 }
 
-/// A name that [`Queue::build`] knows, and what others have to know of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Known {
-    /// As tc has it; a version stands behind an `@`.
-    pub name: &'static str,
-    /// See [`Qdisc::PROPERTIES`].
-    pub properties: Properties,
-}
-
-const fn known<Q: Qdisc>(name: &'static str) -> Known {
-    Known { name, properties: Q::PROPERTIES }
+#[expect(
+    clippy::extra_unused_type_parameters,
+    reason = "the table gives the type too, which a name does not need"
+)]
+const fn name<Q: Qdisc>(name: &'static str) -> &'static str {
+    name
 }
 
 table! { $
-    /// The known algorithms.
+    /// The known algorithms. [`bakeoff_document::qdisc::kinds`] has what others have to know of each.
     enum Kind;
     dispatch dispatch;
-    list KINDS: Known = known;
+    list NAMES: &'static str = name;
     make make(words: &mut Words, env: &Env) -> TcError;
 
     pfifo::Fifo { "pfifo" => Fifo::pfifo, "bfifo" => Fifo::bfifo }
@@ -363,6 +355,30 @@ fn unknown(name: &str, words: &Words) -> TcError {
              run it (--engine kernel)"
         ));
     }
-    let names: Vec<&str> = KINDS.iter().map(|known| known.name).collect();
-    words.unknown_kind(name, &names)
+    words.unknown_kind(name, NAMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bakeoff_document::qdisc::kinds;
+
+    #[test]
+    fn each_algorithm_is_a_known_kind_which_says_what_it_is() {
+        for name in NAMES {
+            let kind = kinds::find(name).unwrap_or_else(|| panic!("{name} is missing in the table of kinds"));
+            let line = format!("{name} {}", kind.least_words);
+            let queue = Queue::build(&bakeoff_document::run::Qdisc::leaf(&line), &Env::default());
+            // htb and prio need classes.
+            let Ok(queue) = queue else {
+                assert!(kind.classful, "{line}");
+                continue;
+            };
+            assert_eq!(
+                queue.tail_drop().is_some(),
+                kind.name == "pfifo" && queue.sojourn.is_none(),
+                "{line}"
+            );
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::lfq_cobalt::LOW_LATENCY;
 use super::sce::{Clock, params};
 use super::slots::{Slots, slot_of};
 use super::sparse_bulk::SparseBulk;
-use super::{Cause, Env, Hints, Properties, Qdisc, Statistics, Tally};
+use super::{Cause, Env, Hints, Qdisc, Statistics, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
@@ -109,8 +109,6 @@ impl TwinCodelAf {
 }
 
 impl Qdisc for TwinCodelAf {
-    const PROPERTIES: Properties = Properties { shapes: true, ..Properties::DEFAULT };
-
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if self.config.limit.is_some_and(|limit| self.qlen() >= limit as usize) {
             tally.drop(&packet, Cause::Overlimit);

@@ -1,7 +1,6 @@
 //! Random resolved runs: valid ones over all that a document can say, and ways to spoil them.
 
-use bakeoff_sim::cc::NAMES;
-use bakeoff_sim::qdisc::KINDS;
+use bakeoff_sim::{cc, qdisc};
 use serde_json::{Map, Value, json};
 
 use super::choices::Choices;
@@ -12,7 +11,7 @@ const TUNNELS: [&str; 5] = ["wireguard", "ipsec", "fou", "gre", "vxlan"];
 
 /// A qdisc and what may stand below it.
 fn tree(c: &mut Choices, depth: usize) -> Value {
-    let kind = KINDS[c.below(KINDS.len())].name;
+    let kind = qdisc::NAMES[c.below(qdisc::NAMES.len())];
     let mut text = line(c, kind);
     let child = |c: &mut Choices| if depth < 2 && !c.once_in(3) { tree(c, depth + 1) } else { Value::Null };
     match kind {
@@ -122,7 +121,7 @@ fn change(c: &mut Choices, ends: [&str; 2]) -> Value {
             json!({"kind": "class-change", "side": side, "id": "1", "class": format!("rate {}", c.of(&RATES))})
         }
         2 => {
-            let kind = KINDS[c.below(KINDS.len())].name;
+            let kind = qdisc::NAMES[c.below(qdisc::NAMES.len())];
             json!({"kind": "qdisc-change", "side": side, "handle": handle, "qdisc": line(c, kind)})
         }
         _ => json!({"kind": "qdisc-replace", "side": side, "handle": handle, "qdisc": tree(c, 1)}),
@@ -214,7 +213,7 @@ pub fn document(c: &mut Choices) -> Value {
     let tunnelled = !tunnels.is_empty();
     let flows: Vec<Value> = (0..=c.below(3))
         .map(|i| {
-            let name = NAMES[c.below(NAMES.len())];
+            let name = cc::NAMES[c.below(cc::NAMES.len())];
             let cc = if name == "none" {
                 format!("none cwnd {}", c.of(&[10, 1, 1_000_000]))
             } else {

@@ -13,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bakeoff import files, jsonfile
+from bakeoff import files, jsonfile, tc
 from bakeoff.engines.kernel import config, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
@@ -34,25 +35,12 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# kind -> the least that tc wants to hear about it
-QDISCS: Final = {
-    "bfifo": "limit 100000",
-    "cake": "bandwidth 50mbit",
-    "choke": "limit 1000 avpkt 1000 bandwidth 50mbit",
-    "dualpi2": "target 15ms",
-    "ets": "bands 3",
-    "gred": "setup DPs 2 default 0",
-    "hfsc": "default 1",
-    "htb": "default 1",
-    "netem": "delay 10ms",
-    "pfifo": "limit 1000",
-    "red": "limit 150000 avpkt 1000 bandwidth 50mbit",
-    "tbf": "rate 50mbit burst 5000 limit 150000",
-} | dict.fromkeys(
-    _words("codel drr fq fq_codel fq_pie hhf pfifo_fast pie prio qfq sfb sfq deltic deltic_boroshne deltic_polya")
-    | module_qdiscs.MODULES.keys(),
-    "",
-)
+@cache
+def qdiscs() -> Mapping[str, str]:
+    """Kind -> the least that tc wants to hear about it."""
+    return {kind.name: kind.least_words for kind in tc.kinds().values() if kind.tried}
+
+
 # What Linux itself had in 7.3: more than this is what a development tree adds.
 _MAINLINE_CC: Final = _words(
     "bbr bic cdg cubic dctcp highspeed hybla htcp illinois lp nv reno scalable vegas veno westwood yeah"
@@ -66,12 +54,17 @@ CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", 
 _SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
 
 _SCE: Final = ("net.ipv4.tcp_sce", "net.ipv4.tcp_sce_pacing")
-# Symbol of a congestion control or a queue -> the module of this repository that has it.
-_OWN: Final = (
-    {"TCP_CONG_PRAGUE": "tcp_prague"}
-    | dict.fromkeys(_words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce")
-    | {f"NET_SCH_{kind.upper()}": module for kind, module in module_qdiscs.MODULES.items()}
-)
+
+
+@cache
+def _own() -> Mapping[str, str]:
+    """Symbol of a congestion control or a queue -> the module of this repository that has it."""
+    return (
+        {"TCP_CONG_PRAGUE": "tcp_prague"}
+        | dict.fromkeys(_words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce")
+        | {f"NET_SCH_{kind.upper()}": module for kind, module in module_qdiscs.modules().items()}
+    )
+
 
 # Where the guest has it.
 _AGENT: Final = f"/tmp/out/{agent.NAME}"  # noqa: S108
@@ -232,7 +225,7 @@ def configured(kernel: BuiltKernel) -> Report:
         finding("cc", name, f"TCP_CONG_{name.upper().replace('-', '_')}")
         for name in sorted(CONGESTION_CONTROLS - {"reno"})
     ]
-    findings += [finding("qdisc", kind, _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")) for kind in sorted(QDISCS)]
+    findings += [finding("qdisc", kind, _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")) for kind in sorted(qdiscs())]
     findings += [finding(kind, name, symbol) for (kind, name), (symbol, _) in _OTHERS.items()]
     adds = _adds(kernel, [name.replace("_", "-") for name in config.names(kernel.options, "TCP_CONG_")])
     return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
@@ -279,7 +272,7 @@ def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
             *_ADD_VETH,
             f"{_AGENT if kind in by_agent else 'tc'} qdisc add dev {_V} root {kind} {words}",
         ]
-        for kind, words in QDISCS.items()
+        for kind, words in qdiscs().items()
     }
     trials |= {f"{kind} {name}": commands for (kind, name), (_, commands) in _OTHERS.items()}
     return {
@@ -314,7 +307,7 @@ def _findings(kernel: BuiltKernel, probed: _Probed) -> list[Finding]:
         findings.append(
             Finding("cc", name, ok, "" if ok else _lacks(kernel, f"TCP_CONG_{name.upper().replace('-', '_')}"))
         )
-    for kind in sorted(QDISCS):
+    for kind in sorted(qdiscs()):
         symbol = _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")
         findings.append(_judge(kernel, "qdisc", kind, symbol, probed.said(f"qdisc {kind}")))
     for (kind, name), (symbol, _) in _OTHERS.items():
@@ -341,10 +334,8 @@ def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | N
 
 
 def _lacks(kernel: BuiltKernel, symbol: str) -> str:
-    if symbol in _OWN:
-        return (
-            f"built without the module {_OWN[symbol]}; 'bakeoff kernel build' builds it in where the source has AccECN"
-        )
+    if (module := _own().get(symbol)) is not None:
+        return f"built without the module {module}; 'bakeoff kernel build' builds it in where the source has AccECN"
     reason = f"CONFIG_{symbol} is not set"
     if symbol in kernel.not_granted:
         return f"{reason}: Linux {kernel.release} does not grant it"

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Final
 
 from bakeoff import tc
 from bakeoff.engines.lab import agent
 
-MODULES: Final[Mapping[str, str]] = {
-    "cake_sce": "sch_cake_sce",
-    "cnq_cobalt": "sch_cnq_cobalt",
-    "cnq_codel_af": "sch_cnq_codel_af",
-    "lfq_cobalt": "sch_lfq_cobalt",
-    "twin_codel_af": "sch_twin_codel_af",
-}
-"""Kind -> the module that has it (kernel/modules)."""
 
-_KINDS: Final[Mapping[str, str]] = {"cake@sce": "cake_sce"}
-"""What a scenario calls a queue that has a kind of its own there."""
+@cache
+def modules() -> Mapping[str, str]:
+    """Kind -> the module that has it (kernel/modules)."""
+    return {kind.name: kind.module for kind in tc.kinds().values() if kind.module is not None}
 
 
-def offered(modules: Iterable[Path]) -> frozenset[str]:
+@cache
+def _kinds() -> Mapping[str, str]:
+    """What a scenario calls a queue -> the kind of its own that it has in a kernel."""
+    return {kind.simulated_as: kind.name for kind in tc.kinds().values() if kind.simulated_as is not None}
+
+
+def offered(files: Iterable[Path]) -> frozenset[str]:
     """The kinds of a kernel with these modules."""
-    names = {path.stem for path in modules}
-    return frozenset(kind for kind, module in MODULES.items() if module in names)
+    names = {path.stem for path in files}
+    return frozenset(kind for kind, module in modules().items() if module in names)
 
 
 def kernel_kind(words: str, offered: Iterable[str]) -> str:
     """`cake_sce` of `cake@sce sce` for a kernel that has it, otherwise `cake`: tc knows no versions."""
-    own = _KINDS.get(tc.kind(words))
+    own = _kinds().get(tc.kind(words))
     return own if own is not None and own in offered else tc.kernel_kind(words)
 
 

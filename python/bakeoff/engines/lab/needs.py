@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.engines.kernel.check import QDISCS
+from bakeoff.engines.kernel.check import qdiscs
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab.plan import Plan
@@ -33,7 +33,7 @@ def lacking(plan: Plan, tried: Tried) -> Iterator[tuple[str, str]]:
         words = command.argv
         if words[:3] in (("tc", "qdisc", "add"), ("tc", "qdisc", "replace")) and "ingress" not in words:
             kind = words[words.index("handle") + 2]
-            options = QDISCS.get(kind, "").split()
+            options = qdiscs().get(kind, "").split()
             said = tried(command.node, ("tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *options))
             if "qdisc kind is unknown" in said or "Unknown qdisc" in said:
                 yield command.line(), f"has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})"

@@ -25,7 +25,6 @@ _OVERHEAD: Final = 1.6
 _COPIES: Final = 6
 # Per flow, however short the way: what is written before the first ACK, the receiver's first window.
 _LEAST: Final = 1 << 20
-_IN_BYTES: Final = ("bfifo", "tbf", "red", "gred", "cake")
 # Of a qdisc that does not say it: the largest default there is, that of fq_codel.
 _LIMIT_PACKETS: Final = 10_240
 
@@ -113,4 +112,5 @@ def _limit(words: str, packet: int) -> int:
     limit = tc.value(words, "limit") or tc.value(words, "memlimit")
     if limit is None:
         return _LIMIT_PACKETS * packet
-    return round(tc.size(limit)) * (1 if tc.kernel_kind(words) in _IN_BYTES else packet)
+    kind = tc.kinds().get(tc.kernel_kind(words))
+    return round(tc.size(limit)) * (1 if kind is not None and kind.limit_in_bytes else packet)

@@ -299,8 +299,7 @@ impl Cake {
 }
 
 impl Qdisc for Cake {
-    const PROPERTIES: Properties =
-        Properties { shapes: true, layout: Layout::EmptyLineLast, ..Properties::DEFAULT };
+    const PROPERTIES: Properties = Properties { layout: Layout::EmptyLineLast, ..Properties::DEFAULT };
 
     /// Source: Linux 7.3 `cake_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
