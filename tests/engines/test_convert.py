@@ -36,20 +36,11 @@ qdisc pie 3: parent 1:2 limit 1000p target 15ms tupdate 16ms alpha 2 beta 20 ecn
 """
 
 
-def test_statistics_are_read_back():
-    root, codel, pie = tc_show.qdiscs(SHOWN)
-    assert (root.kind, root.at, root.queued) == ("htb", "root", 2)
-    assert (codel.at, codel.sent_bytes, codel.sent_packets, codel.marks()) == ("parent 1:1", 1125506232, 746768, 428)
-    assert codel.words.startswith("fq_codel limit 10240p flows 1024")
-    # 7 dropped, of which 3 for want of room
-    assert codel.drops() == {"overlimit": 3, "aqm": 4, "overload": 0, "loss": 0}
-    assert pie.drops() == {"overlimit": 1, "aqm": 4, "overload": 0, "loss": 0}
-    assert root.drops()["overlimit"] == 2
-    # Of all that tc shows only the SCE tree's qdiscs tell SCE marks; as the simulator words them.
-    assert codel.sce_marks() is None
-    assert "sce_marks" not in tc_show.counted(codel, {})
-    [twin] = tc_show.qdiscs("qdisc twin_codel_af 2: root limit 10240p\n  flows 1 low_latency_flows 0 sce_marks 19\n")
-    assert tc_show.counted(twin, {})["sce_marks"] == 19
+def test_the_configuration_is_read_back():
+    assert tc_show.configured(SHOWN, "root") == "htb r2q 10 default 0x1 direct_packets_stat 0 ver 3.17 direct_qlen 1000"
+    words = "fq_codel limit 10240p flows 1024 quantum 1514 target 5ms interval 100ms ecn"
+    assert tc_show.configured(SHOWN, "parent 1:1") == tc_show.configured(SHOWN, "handle 2:") == words
+    assert tc_show.configured(SHOWN, "parent 1:3") is None
 
 
 def test_a_log_is_split_by_command():
@@ -99,7 +90,10 @@ SUMMARY = {
                       "sent_bytes": 13032, "delivered": 8, "delivered_ce": 1, "retransmits": 2, "local_port": 4}},
     "sinks": {"a": {"received_bytes": 11584}},
     "probes": {"p": {"sent": 4, "received": 3, "ce_out": None, "ce_back": 0}},
-    "queues": {"mid>srv": {"kind": "fq_codel", "marks": 430}},
+    "queues": {"mid>srv": {
+        "kind": "fq_codel", "sent_packets": 746768, "sent_bytes": 1125506232, "queued": 2, "marks": 430,
+        "drops": {"overlimit": 3, "aqm": 4, "overload": 0, "loss": 0},
+    }},
 }  # fmt: skip
 ROWS = """\
 time\tkind\tname\tmetric\tvalue
@@ -145,6 +139,8 @@ def test_what_the_agent_left_becomes_a_results_folder(tmp_path):
     }  # fmt: skip
     queue = counters["queues"]["mid>srv"]
     assert (queue["sent"], queue["marks"], queue["drops"]["overlimit"]) == (746768, 430, 3)
+    assert queue["qdisc"].startswith("fq_codel limit 10240p")
+    assert "sce_marks" not in queue
     rtt = counters["probes"]["p"]["rtt"]
     # The window is 0.5 s to 2 s: 20 and 30 ms, not 900.
     assert (rtt["n"], rtt["min_s"], rtt["max_s"]) == (2, 0.02, 0.03)

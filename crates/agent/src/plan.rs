@@ -315,6 +315,13 @@ pub struct Queue {
     pub dev: String,
     /// `root`, `parent 1:1` or `handle 10:`.
     pub at: String,
+    /// Whether it is read at each tick; false: only at the end.
+    #[serde(default = "sampled")]
+    pub sampled: bool,
+}
+
+fn sampled() -> bool {
+    true
 }
 
 /// A command at a given time.

@@ -110,6 +110,8 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
     }
     if ended.is_ok() {
         sample::happenings(&roles, clock::monotonic() - epoch, run.duration, output)?;
+        // The counters of the whole run, with the packets that arrived after the last sample.
+        run.sampler.read_queues(&mut roles)?;
     }
     summary.extend(summary::counters(&roles, &run.sampler, epoch));
     summary.insert("changes".into(), Value::Array(run.changes));

@@ -23,7 +23,7 @@ pub struct Sampler {
     udp_sinks: Vec<Received>,
     /// What each TCP source negotiated, as last seen while it was open.
     pub ecn: Vec<Option<&'static str>>,
-    /// The last statistics of each queue, by name.
+    /// The statistics of each queue at the end, by name.
     pub queues: Vec<(String, Stats)>,
 }
 
@@ -98,15 +98,20 @@ impl Sampler {
                 output.row(arrival.sent, Kind::Flow, &sink.plan.name, metric, seconds(arrival.took))?;
             }
         }
-        let last = &mut self.queues;
         for namespace in &mut roles.queues {
             for (name, stats) in namespace.sample()? {
                 queue_rows(name, time, &stats, output)?;
-                match last.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, kept)) => *kept = stats,
-                    None => last.push((name.into(), stats)),
-                }
             }
+        }
+        Ok(())
+    }
+
+    /// Reads the statistics of every queue: the counters of the whole run.
+    pub fn read_queues(&mut self, roles: &mut Roles) -> Result<(), Error> {
+        self.queues.clear();
+        for namespace in &mut roles.queues {
+            let found = namespace.sample_all()?;
+            self.queues.extend(found.into_iter().map(|(name, stats)| (name.to_owned(), stats)));
         }
         Ok(())
     }

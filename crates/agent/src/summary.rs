@@ -47,8 +47,8 @@ pub fn counters(roles: &Roles, sampler: &Sampler, epoch: i64) -> Map<String, Val
     let mut queues = Map::new();
     for (name, stats) in &sampler.queues {
         let mut queue = json!({
-            "kind": stats.kind, "sent_packets": stats.sent_packets, "sent_bytes": stats.sent_bytes, "drops": stats.drops,
-            "overlimits": stats.overlimits, "requeues": stats.requeues,
+            "kind": stats.kind, "sent_packets": stats.sent_packets, "sent_bytes": stats.sent_bytes, "queued": stats.qlen,
+            "drops": stats.reasons(), "overlimits": stats.overlimits, "requeues": stats.requeues,
         });
         if let Some(marks) = stats.marks {
             queue["marks"] = json!(marks);

@@ -46,6 +46,7 @@ pub const CAKE_SCE: Kind = Kind {
     options,
     show,
     show_stats: |own| statistics(own).show(),
+    overlimit_drops: |_| None,
     marks: |own| Some(statistics(own).tins.iter().map(|tin| tin[MARKS]).sum()),
     sce_marks: |own| statistics(own).sce_marks,
     // Those of a tin are moving averages.

@@ -16,7 +16,9 @@ pub struct Kind {
     pub show: fn(name: &str, options: &[u8]) -> String,
     /// The lines of its own that `tc -s` would show, from `TCA_STATS_APP`.
     pub show_stats: fn(own: &[u8]) -> String,
-    /// CE marks, from there too.
+    /// Drops for want of room, from there too.
+    pub overlimit_drops: fn(own: &[u8]) -> Option<u64>,
+    /// CE marks.
     pub marks: fn(own: &[u8]) -> Option<u64>,
     /// ECT(0) turned into ECT(1).
     pub sce_marks: fn(own: &[u8]) -> Option<u64>,

@@ -9,7 +9,9 @@ mod sce;
 
 use std::collections::BTreeMap;
 
+use bakeoff_document::qdisc::kinds::Drops;
 use nix::net::if_::if_nametoindex;
+use serde::Serialize;
 
 use crate::error::{Error, at};
 use crate::net;
@@ -76,6 +78,10 @@ pub struct Stats {
     pub requeues: u32,
     /// As tc's `overlimits`: its meaning is the qdisc's.
     pub overlimits: u32,
+    /// Of the drops: those that it counts as for want of room; none for a qdisc that does not.
+    pub overlimit_drops: Option<u64>,
+    /// Whether random loss is configured (netem).
+    pub loses: bool,
     /// CE marks; none for a qdisc that does not tell.
     pub marks: Option<u64>,
     /// ECT(0) turned into ECT(1); none for a qdisc that never does.
@@ -84,7 +90,33 @@ pub struct Stats {
     pub delays: Vec<(&'static str, u32)>,
 }
 
+/// Drops by reason, as in docs/results-folder.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reasons {
+    /// For want of room.
+    pub overlimit: u64,
+    /// By the algorithm, and what a qdisc does not tell apart.
+    pub aqm: u64,
+    /// No qdisc of Linux counts these.
+    pub overload: u64,
+    /// Random loss that was asked for.
+    pub loss: u64,
+}
+
 impl Stats {
+    /// Its drops by reason.
+    pub fn reasons(&self) -> Reasons {
+        let all = u64::from(self.drops);
+        match bakeoff_document::qdisc::kinds::find(&self.kind).map_or(Drops::Algorithm, |kind| kind.drops) {
+            Drops::LossIfAsked if self.loses => Reasons { loss: all, ..Reasons::default() },
+            Drops::Full | Drops::LossIfAsked => Reasons { overlimit: all, ..Reasons::default() },
+            Drops::Algorithm => {
+                let overlimit = self.overlimit_drops.unwrap_or(0).min(all);
+                Reasons { overlimit, aqm: all - overlimit, ..Reasons::default() }
+            }
+        }
+    }
+
     fn is_at(&self, ifindex: i32, at: At) -> bool {
         self.ifindex == ifindex
             && match at {
@@ -95,10 +127,19 @@ impl Stats {
     }
 }
 
+/// A queue whose statistics are wanted.
+struct Wanted {
+    name: String,
+    ifindex: i32,
+    at: At,
+    /// At each tick, and not only at the end.
+    sampled: bool,
+}
+
 /// A netlink socket in one namespace and the queues wanted there.
 pub struct Namespace {
     socket: Netlink,
-    queues: Vec<(String, i32, At)>,
+    queues: Vec<Wanted>,
 }
 
 impl Namespace {
@@ -127,20 +168,32 @@ impl Namespace {
                 let there = if there.is_empty() { "none".into() } else { there.join(", ") };
                 return Err(Error::Failed(format!("{place}: no qdisc at {}; there are: {there}", queue.at)));
             }
-            namespace.queues.push((queue.name.clone(), ifindex, which));
+            let (name, sampled) = (queue.name.clone(), queue.sampled);
+            namespace.queues.push(Wanted { name, ifindex, at: which, sampled });
         }
         Ok(namespace)
     }
 
-    /// The statistics now. A queue that is gone for the moment is left out.
+    /// The statistics now of the queues that are sampled. A queue that is gone for the moment is left out.
     pub fn sample(&mut self) -> Result<Vec<(&str, Stats)>, Error> {
+        if self.queues.iter().any(|queue| queue.sampled) {
+            self.read(|queue| queue.sampled)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    /// The same of all queues.
+    pub fn sample_all(&mut self) -> Result<Vec<(&str, Stats)>, Error> {
+        self.read(|_| true)
+    }
+
+    fn read(&mut self, wanted: impl Fn(&Wanted) -> bool) -> Result<Vec<(&str, Stats)>, Error> {
         let present = self.present()?;
-        let find = |ifindex, which| present.iter().find(|stats| stats.is_at(ifindex, which)).cloned();
-        Ok(self
-            .queues
-            .iter()
-            .filter_map(|(name, ifindex, which)| Some((name.as_str(), find(*ifindex, *which)?)))
-            .collect())
+        let find =
+            |queue: &Wanted| present.iter().find(|stats| stats.is_at(queue.ifindex, queue.at)).cloned();
+        let queues = self.queues.iter().filter(|queue| wanted(queue));
+        Ok(queues.filter_map(|queue| Some((queue.name.as_str(), find(queue)?))).collect())
     }
 
     fn present(&mut self) -> Result<Vec<Stats>, Error> {
@@ -214,6 +267,7 @@ fn read_qdisc(body: &[u8]) -> Option<Found<'_>> {
             }
             TCA_STATS_APP => {
                 found.own = value;
+                stats.overlimit_drops = overlimit_drops(&stats.kind, value);
                 stats.marks = marks(&stats.kind, value);
                 stats.sce_marks = kinds::find(&stats.kind).and_then(|kind| (kind.sce_marks)(value));
                 stats.delays = delays(&stats.kind, value);
@@ -221,8 +275,32 @@ fn read_qdisc(body: &[u8]) -> Option<Found<'_>> {
             _ => {}
         }
     }
+    stats.loses = stats.kind == "netem" && loses(found.options);
     found.stats = stats;
     Some(found)
+}
+
+/// Whether netem's `TCA_OPTIONS` (`struct tc_netem_qopt`, then attributes) have a probability or a model of loss.
+fn loses(options: &[u8]) -> bool {
+    const QOPT: usize = 24;
+    const TCA_NETEM_LOSS: u16 = 5;
+    let more = options.get(QOPT..).unwrap_or_default();
+    u32_at(options, 8).is_some_and(|probability| probability > 0)
+        || attributes(more).any(|(kind, _)| kind == TCA_NETEM_LOSS)
+}
+
+/// Drops for want of room in a qdisc's own statistics, where it has them.
+fn overlimit_drops(kind: &str, own: &[u8]) -> Option<u64> {
+    let at = |offset| u32_at(own, offset).map(u64::from);
+    match kind {
+        "codel" => at(20),
+        // behind a word that tells qdisc (0) from class
+        "fq_codel" if u32_at(own, 0)? == 0 => at(8),
+        "fq_pie" => at(8),
+        "hhf" => at(0),
+        "pie" => at(28),
+        _ => kinds::find(kind).and_then(|kind| (kind.overlimit_drops)(own)),
+    }
 }
 
 /// CE marks in a qdisc's own statistics, where it has them.
@@ -302,7 +380,7 @@ mod tests {
     #[test]
     fn a_dump_is_read() {
         let basic = [6000u64.to_ne_bytes().to_vec(), words(&[5])].concat();
-        let own = words(&[0, 0, 8, 0, 0, 8, 1, 0, 9, 3]);
+        let own = words(&[0, 0, 8, 0, 0, 8, 1, 1, 9, 3]);
         let stats2 = [
             attribute(TCA_STATS_BASIC, &basic),
             attribute(TCA_STATS_QUEUE, &words(&[2, 3000, 1, 0, 4])),
@@ -332,6 +410,8 @@ mod tests {
             drops: 1,
             requeues: 0,
             overlimits: 4,
+            overlimit_drops: Some(1),
+            loses: false,
             marks: Some(3),
             sce_marks: None,
             delays: vec![("sojourn", 8)],
@@ -339,6 +419,36 @@ mod tests {
         assert_eq!(found, [expected]);
         assert!(found[0].is_at(7, At::Parent(0x0001_0001)) && found[0].is_at(7, At::Handle(0x000a_0000)));
         assert!(!found[0].is_at(8, At::Parent(0x0001_0001)) && !found[0].is_at(7, At::Root));
+    }
+
+    #[test]
+    fn drops_by_reason() {
+        let counted: Vec<u8> = words(&(0..24).collect::<Vec<u32>>());
+        // Word i holds i.
+        assert_eq!(overlimit_drops("codel", &counted), Some(5));
+        assert_eq!(overlimit_drops("fq_codel", &counted), Some(2));
+        assert_eq!(overlimit_drops("pie", &counted), Some(7));
+        assert_eq!(overlimit_drops("fq_pie", &counted), Some(2));
+        assert_eq!(overlimit_drops("red", &counted), None);
+        let of = |kind: &str, overlimit_drops, loses| {
+            let reasons =
+                Stats { kind: kind.into(), drops: 7, overlimit_drops, loses, ..Stats::default() }.reasons();
+            (reasons.overlimit, reasons.aqm, reasons.loss)
+        };
+        assert_eq!(of("fq_codel", Some(3), false), (3, 4, 0));
+        assert_eq!(of("fq_codel", Some(9), false), (7, 0, 0), "never more than all");
+        assert_eq!(of("red", None, false), (0, 7, 0));
+        assert_eq!(of("htb", None, false), (7, 0, 0));
+        assert_eq!((of("netem", None, false), of("netem", None, true)), ((7, 0, 0), (0, 0, 7)));
+    }
+
+    #[test]
+    fn loss_is_read_from_netems_options() {
+        // latency, limit, loss, gap, duplicate, jitter
+        assert!(!loses(&words(&[1, 1000, 0, 0, 0, 0])));
+        assert!(loses(&words(&[1, 1000, 42, 0, 0, 0])));
+        let model = [words(&[1, 1000, 0, 0, 0, 0]), attribute(5, &attribute(1, &words(&[1])))].concat();
+        assert!(loses(&model));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub const CNQ_CODEL_AF: Kind = Kind {
         let [flows, tokens] = flows(own);
         format!("  flows {flows} sparse {tokens} {}", counts(own))
     },
+    overlimit_drops,
     marks,
     sce_marks,
     delays,
@@ -126,6 +127,10 @@ fn flows(own: &[u8]) -> [u32; 2] {
     [40, 44].map(|offset| u32_at(own, offset).unwrap_or_default())
 }
 
+fn overlimit_drops(own: &[u8]) -> Option<u64> {
+    u64_at(own, 24)
+}
+
 fn marks(own: &[u8]) -> Option<u64> {
     u64_at(own, 0)
 }
@@ -182,6 +187,7 @@ mod tests {
         own.extend([6_u32, 7].iter().flat_map(|value| value.to_ne_bytes()));
         let shown = (CNQ_CODEL_AF.show_stats)(&own);
         assert_eq!(shown, "  flows 6 sparse 7 ecn_mark 1 sce_marks 2 drop_overlimit 4");
+        assert_eq!(overlimit_drops(&own), Some(4));
         assert_eq!((marks(&own), sce_marks(&own), delays(&own)), (Some(1), Some(2), vec![("sojourn", 5)]));
     }
 }

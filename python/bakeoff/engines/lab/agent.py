@@ -74,12 +74,14 @@ class Epoch(TypedDict):
 
 
 class Queue(TypedDict):
-    """A queue to sample."""
+    """A queue to read."""
 
     name: str
     netns: str | None
     dev: str
     at: str
+    sampled: bool
+    """At each tick, and not only at the end."""
 
 
 class Change(TypedDict):
@@ -150,9 +152,9 @@ def document(
             {key: value for key, value in role.items() if key != "node"} for role in plan.roles if ours(role["node"])
         ],
         "queues": [
-            {"name": queue.name, "netns": queue.netns, "dev": queue.dev, "at": queue.at}
+            {"name": queue.name, "netns": queue.netns, "dev": queue.dev, "at": queue.at, "sampled": queue.sampled}
             for queue in plan.queues
-            if queue.sampled and ours(queue.node)
+            if ours(queue.node)
         ],
         "changes": [
             {

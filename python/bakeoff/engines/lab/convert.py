@@ -185,20 +185,31 @@ def check_bursts(plan: Plan, setup_log: str) -> None:
 
 
 def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
+    """The counters that the agents read, and the configuration that tc shows."""
     printed = tc_show.sections(teardown_log)
-    shown: dict[tuple[str, str], list[tc_show.Qdisc]] = {}
+    shown: dict[tuple[str, str], str] = {}
     for command in plan.statistics:
         if command.argv[0] in ("tc", agent.NAME) and "qdisc" in command.argv:
-            found_here = tc_show.qdiscs(printed.get(command.line(), ""))
-            before = shown.get((command.node, command.argv[-1]), [])
-            # What the agent shows, tc shows as well, without its words and numbers.
-            shown[command.node, command.argv[-1]] = found_here + before
+            # What the agent shows, tc shows as well, without its words.
+            end = command.node, command.argv[-1]
+            shown[end] = printed.get(command.line(), "") + shown.get(end, "")
     found = {}
     for queue in plan.queues:
-        standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.stands(queue.at)), None)
-        if standing is None:
-            raise RunError(f"{queue.name}: tc shows no qdisc at '{queue.at}' of {queue.dev} after the run")
-        found[queue.name] = tc_show.counted(standing, summary["queues"].get(queue.name, {}))
+        counted = summary["queues"].get(queue.name)
+        words = tc_show.configured(shown.get((queue.node, queue.dev), ""), queue.at)
+        if counted is None or words is None:
+            raise RunError(f"{queue.name}: there is no qdisc at '{queue.at}' of {queue.dev} after the run")
+        found[queue.name] = {
+            "qdisc": words,
+            "sent": counted["sent_packets"],
+            "sent_bytes": counted["sent_bytes"],
+            "queued": counted["queued"],
+            "marks": counted.get("marks", 0),
+            **({"sce_marks": counted["sce_marks"]} if "sce_marks" in counted else {}),
+            "drops": counted["drops"],
+            "flows": {},
+            "sojourn": {"n": 0},
+        }
     return found
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from bakeoff import tc
 
@@ -13,60 +12,9 @@ _LOGGED: Final = re.compile(r"\+ (\S+: )(?:\S*/)?(\S+)")
 _QDISC: Final = re.compile(
     r"qdisc (\S+) ([0-9a-f]+:) (?:dev \S+ )?(root|parent [0-9a-f]*:[0-9a-f]*)(?: refcnt \d+)? ?(.*)"
 )
-_SENT: Final = re.compile(r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+),")
-_BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
-_MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
-_SCE_MARKS: Final = re.compile(r"\bsce_marks (\d+)")
 _CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst ([^\s/]+)")
 # What 64 bits can hold, by base.
 _DIGITS: Final = {10: re.compile("[0-9]{1,20}"), 16: re.compile("[0-9a-f]{1,16}")}
-# Everything that these drop, they drop for want of room.
-_ONLY_FULL: Final = ("pfifo", "bfifo", "pfifo_fast", "tbf", "htb")
-
-
-@dataclass(frozen=True)
-class Qdisc:
-    """One qdisc as tc shows it."""
-
-    kind: str
-    at: str
-    """`root` or `parent 1:1`."""
-    words: str
-    """Kind and options in effect."""
-    handle: str = ""
-    """`2:`"""
-    sent_bytes: int = 0
-    sent_packets: int = 0
-    dropped: int = 0
-    queued: int = 0
-    text: str = ""
-    """What it tells of itself besides."""
-
-    def stands(self, at: str) -> bool:
-        """Whether it is the one at `root`, `parent 1:1` or `handle 2:`."""
-        return at in (self.at, f"handle {self.handle}")
-
-    def marks(self) -> int:
-        """CE marks; 0 for one that does not mark, or does not tell."""
-        return sum(map(count, _MARKS.findall(self.text)))
-
-    def sce_marks(self) -> int | None:
-        """ECT(0) turned into ECT(1); None for one that does not tell: of all in Linux itself none sets it."""
-        told = _SCE_MARKS.findall(self.text)
-        return sum(map(count, told)) if told else None
-
-    def drops(self) -> dict[str, int]:
-        """Drops by reason, as in docs/results-folder.md; what a qdisc does not tell apart counts as its algorithm's."""
-        reasons = {"overlimit": 0, "aqm": 0, "overload": 0, "loss": 0}
-        full = re.search(r"\b(?:drop_overlimit|overlimit) (\d+)", self.text)
-        if self.kind in _ONLY_FULL:
-            reasons["overlimit"] = self.dropped
-        elif self.kind == "netem":
-            reasons["loss" if " loss " in self.words else "overlimit"] = self.dropped
-        else:
-            reasons["overlimit"] = min(count(full[1]), self.dropped) if full else 0
-            reasons["aqm"] = self.dropped - reasons["overlimit"]
-        return reasons
 
 
 def count(word: str, base: int = 10) -> int:
@@ -91,30 +39,13 @@ def sections(log: str) -> dict[str, str]:
     return found
 
 
-def qdiscs(text: str) -> list[Qdisc]:
-    """Every qdisc in what `tc [-s] [-d] qdisc show dev DEV` printed."""
-    found = []
-    for block in re.split(r"^(?=qdisc )", text, flags=re.MULTILINE):
-        head, _, rest = block.partition("\n")
-        shown = _QDISC.fullmatch(head.strip())
-        if shown is None:
-            continue
-        sent, backlog = _SENT.search(rest), _BACKLOG.search(rest)
-        counted = [count(number) for number in sent.groups()] if sent else [0, 0, 0]
-        found.append(
-            Qdisc(
-                kind=shown[1],
-                at=shown[3],
-                words=f"{shown[1]} {shown[4]}".strip(),
-                handle=shown[2],
-                sent_bytes=counted[0],
-                sent_packets=counted[1],
-                dropped=counted[2],
-                queued=count(backlog[2]) if backlog else 0,
-                text=rest,
-            )
-        )
-    return found
+def configured(text: str, at: str) -> str | None:
+    """Kind and options in effect of the qdisc at `root`, `parent 1:1` or `handle 2:`; None if there is none.
+
+    `text` is what `tc -s -d qdisc show dev DEV` printed.
+    """
+    shown = filter(None, (_QDISC.fullmatch(line.strip()) for line in text.splitlines()))
+    return next((f"{one[1]} {one[4]}".strip() for one in shown if at in (one[3], f"handle {one[2]}")), None)
 
 
 def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:
@@ -137,19 +68,3 @@ def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:
         if burst - expected > slack:
             wrong.append(f"class {number}: burst {burst_word} instead of {expected:.0f}b at rate {rate_word}")
     return wrong
-
-
-def counted(qdisc: Qdisc, agent: Mapping[str, Any]) -> dict[str, Any]:
-    """A queue's entry in counters.json; `agent` is what the agent's last sample says of it (empty if not sampled)."""
-    return {
-        "qdisc": qdisc.words,
-        "sent": qdisc.sent_packets,
-        "sent_bytes": qdisc.sent_bytes,
-        "queued": qdisc.queued,
-        # The agent reads the number itself; not every tc prints it.
-        "marks": max(qdisc.marks(), int(agent.get("marks", 0))),
-        **({} if (sce := qdisc.sce_marks()) is None else {"sce_marks": sce}),
-        "drops": qdisc.drops(),
-        "flows": {},
-        "sojourn": {"n": 0},
-    }
