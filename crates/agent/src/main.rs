@@ -7,6 +7,7 @@ mod clock;
 mod command;
 mod error;
 mod init;
+mod limits;
 mod net;
 mod output;
 mod plan;

@@ -12,9 +12,9 @@ pub use bakeoff_document::run::Source;
 use bakeoff_workload::Player;
 
 use crate::error::Error;
-use crate::probe::{ICMP_MIN_SIZE, UDP_MIN_SIZE};
+use crate::limits::{ICMP_MIN_SIZE, MIN_PAYLOAD, UDP_MIN_SIZE};
 use crate::program::Program;
-use crate::udp::MIN_PAYLOAD;
+use crate::qdisc::at::At;
 
 /// The version of this document's form.
 pub const FORMAT: u32 = 1;
@@ -392,7 +392,7 @@ impl Plan {
             if !names.insert(format!("queues '{}'", queue.name)) {
                 return Err(format!("queues[{i}].name: there are two queues '{}'", queue.name));
             }
-            crate::qdisc::At::parse(&queue.at).map_err(|e| format!("queues[{i}].at: {e}"))?;
+            At::parse(&queue.at).map_err(|e| format!("queues[{i}].at: {e}"))?;
         }
         for (i, change) in self.changes.iter().enumerate() {
             not_negative("at_s", change.at_s).map_err(|e| format!("changes[{i}].{e}"))?;

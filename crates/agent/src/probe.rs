@@ -12,17 +12,9 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 
 use crate::clock;
 use crate::error::{Error, at};
+use crate::limits::{HEADER, IP_HEADER};
 use crate::net;
 use crate::plan::{self, Ecn};
-
-/// IPv4 header without options, in bytes.
-const IP_HEADER: usize = 20;
-/// UDP header, and ICMP echo header, in bytes.
-const HEADER: usize = 8;
-/// Smallest IP packet of a UDP probe: headers and [`UdpMessage`].
-pub const UDP_MIN_SIZE: u16 = (IP_HEADER + HEADER + UdpMessage::LEN) as u16;
-/// Smallest IP packet of an ICMP probe: headers, session and sequence number.
-pub const ICMP_MIN_SIZE: u16 = (IP_HEADER + HEADER + 8) as u16;
 
 /// One answered or lost request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,8 +44,6 @@ struct UdpMessage {
 }
 
 impl UdpMessage {
-    const LEN: usize = 24;
-
     fn write(&self, to: &mut [u8]) {
         to[0..4].copy_from_slice(&self.session.to_be_bytes());
         to[4..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -438,12 +428,13 @@ impl Reflector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::UDP_MESSAGE;
 
     #[test]
     fn a_udp_message_survives_the_wire() {
         let message =
             UdpMessage { session: 0xdead_beef, sequence: 7, kernel: 1, tos: 0xb9, seen: 0xbb, received: -5 };
-        let mut bytes = [0; UdpMessage::LEN];
+        let mut bytes = [0; UDP_MESSAGE];
         message.write(&mut bytes);
         assert_eq!(UdpMessage::read(&bytes), Some(message));
         assert_eq!(UdpMessage::read(&bytes[..23]), None);

@@ -10,12 +10,11 @@ use nix::sys::socket::{MsgFlags, SockProtocol, SockType, send};
 
 use crate::clock::{self, SECOND};
 use crate::error::{Error, at};
+use crate::limits::MIN_PAYLOAD;
 use crate::net;
 use crate::plan;
 use crate::source::Schedule;
 
-/// Bytes that its kernel, number and time need.
-pub const MIN_PAYLOAD: u32 = 16;
 /// A datagram that has not come after this long is lost, in ns; as long as the simulator waits.
 const PATIENCE: i64 = 2 * SECOND;
 

@@ -17,7 +17,7 @@ use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::Sender;
 
 use crate::accecn;
-use crate::handshake::{Cause, Handshake, Peer, local_scale};
+use crate::opening::{Cause, Handshake, Peer, local_scale};
 use crate::segment::{Flags, Opt, Segment};
 use crate::sysctl::Settings;
 

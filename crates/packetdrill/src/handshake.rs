@@ -14,6 +14,7 @@ use bakeoff_sim::tcp::sender::SenderSetup;
 
 use crate::accecn;
 use crate::endpoint::{Endpoint, LOCAL_MSS, Sent, State};
+use crate::opening::{Cause, Handshake, Peer, local_scale};
 use crate::segment::{Flags, Opt, Segment};
 use crate::sysctl::RMEM_MAX;
 
@@ -22,44 +23,6 @@ const HZ: u64 = 1000;
 
 /// `TCP_MAX_WSCALE`
 const LARGEST_SCALE: u32 = 14;
-
-/// What the peer's SYN told.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Peer {
-    pub(super) mss: u32,
-    pub(super) scale: Option<u32>,
-    pub(super) timestamps: bool,
-    pub(super) sack: bool,
-}
-
-/// Why a SYN or SYN/ACK is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// It is the first.
-    First,
-    /// Its timer expired.
-    Timer,
-    /// The peer sent its SYN again.
-    Asked,
-}
-
-/// A SYN or SYN/ACK that is not answered yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Handshake {
-    pub(super) repetition: Repetition,
-    /// When it was sent last.
-    sent: Time,
-    /// SYN/ACKs sent again, for our timeouts and the peer's.
-    pub(super) resent: u32,
-    /// ECN field with which the peer's SYN arrived.
-    pub(super) field: Ecn,
-}
-
-impl Handshake {
-    fn new(repetition: Repetition, field: Ecn) -> Self {
-        Handshake { repetition, sent: repetition.begun, resent: 0, field }
-    }
-}
 
 impl Endpoint {
     pub(super) fn congestion_control(&self) -> Result<Cc, String> {
@@ -233,11 +196,6 @@ fn wheel_slack(timeout: Time) -> Time {
         slot *= 8;
     }
     Time::from_ms(slot * 1000 / HZ)
-}
-
-/// The shift that makes the largest receive buffer fit the window field.
-pub(super) fn local_scale() -> u32 {
-    RMEM_MAX.ilog2() - 15
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod accecn;
 mod commands;
 pub mod endpoint;
 mod handshake;
+mod opening;
 pub mod python;
 mod reset;
 pub mod run;

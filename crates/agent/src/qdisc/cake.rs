@@ -6,7 +6,7 @@ use bakeoff_document::qdisc::cake_stats::{ROWS, Statistics};
 use bakeoff_document::tc::{TcError, Words};
 use bakeoff_document::units::{Rate, Time};
 
-use super::kinds::Kind;
+use super::kind::Kind;
 use super::netlink::{Attributes, attributes, u32_at, u64_at};
 use super::sce::{cells_code, cells_of};
 

@@ -4,9 +4,11 @@
 use bakeoff_document::tc::{Words, show};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
-use super::kinds::{self, KINDS, Kind};
+use super::at::At;
+use super::kind::Kind;
+use super::kinds::{self, KINDS};
 use super::netlink::{Address, Attributes, Netlink, TCA_KIND, TCA_OPTIONS};
-use super::{At, Found, TC_H_ROOT};
+use super::{Found, TC_H_ROOT};
 use crate::error::{Error, at};
 
 pub const USAGE: &str = "bakeoff-agent qdisc add|replace|change dev DEV root|parent H:C [handle H:] KIND WORDS…, \

@@ -1,8 +1,10 @@
 //! Statistics of queues over rtnetlink: one `RTM_GETQDISC` dump per namespace and sample instead of a `tc` process. Message and attribute
 //! numbers, and the layouts of each qdisc's own statistics: `include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h`.
 
+pub mod at;
 mod cake;
 pub mod command;
+mod kind;
 mod kinds;
 mod netlink;
 mod sce;
@@ -16,6 +18,7 @@ use serde::Serialize;
 use crate::error::{Error, at};
 use crate::net;
 use crate::plan;
+use at::At;
 use netlink::{Address, Attributes, Netlink, TCA_KIND, TCA_OPTIONS, TCMSG, attributes, u32_at, u64_at};
 
 const TC_H_ROOT: u32 = u32::MAX;
@@ -24,37 +27,6 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
-
-/// Which qdisc of an interface, in tc's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
-    /// `root`
-    Root,
-    /// `parent 1:1`
-    Parent(u32),
-    /// `handle 10:`
-    Handle(u32),
-}
-
-impl At {
-    /// Parses tc's words; hexadecimal numbers as there.
-    pub fn parse(words: &str) -> Result<At, String> {
-        let id = |text: &str| {
-            let (major, minor) = text.split_once(':')?;
-            let hex = |digits: &str| {
-                if digits.is_empty() { Some(0) } else { u16::from_str_radix(digits, 16).ok() }
-            };
-            Some(u32::from(hex(major)?) << 16 | u32::from(hex(minor)?))
-        };
-        let parsed = match words.split_whitespace().collect::<Vec<_>>()[..] {
-            ["root"] => Some(At::Root),
-            ["parent", text] => id(text).map(At::Parent),
-            ["handle", text] => id(text).map(At::Handle),
-            _ => None,
-        };
-        parsed.ok_or_else(|| format!("{words:?}; 'root', 'parent 1:1' or 'handle 10:' is expected"))
-    }
-}
 
 /// What the kernel counts of one qdisc. Cumulative since the qdisc was made, except `qlen` and `backlog`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -365,15 +337,6 @@ mod tests {
         bytes.extend([0; 10]);
         bytes.extend(body);
         bytes
-    }
-
-    #[test]
-    fn tc_words() {
-        assert_eq!(At::parse("root"), Ok(At::Root));
-        assert_eq!(At::parse("parent 1:1a"), Ok(At::Parent(0x0001_001a)));
-        assert_eq!(At::parse("handle 10:"), Ok(At::Handle(0x0010_0000)));
-        assert!(At::parse("handle 10").is_err());
-        assert!(At::parse("class 1:1").is_err());
     }
 
     /// A pie under 1:1 of interface 7, as the kernel writes it: 5 packets and 6000 bytes out, 2 standing, 1 dropped, 3 marked.

@@ -46,9 +46,20 @@ fn split_mix(x: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// A probability as a threshold for 32-bit draws.
+pub fn threshold(probability: f64) -> u64 {
+    (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_probability_of_one_is_above_every_draw() {
+        assert_eq!(threshold(1.0), 1 << 32);
+        assert_eq!(threshold(0.5), 1 << 31);
+    }
 
     #[test]
     fn a_stream_depends_on_seed_and_name_only() {

@@ -1,7 +1,7 @@
 //! One direction of a cable: what a packet on it takes, and what is under way.
 
 use crate::base::ring::Ring;
-use crate::base::rng::Stream;
+use crate::base::rng::{Stream, threshold};
 use crate::base::units::{Rate, Time};
 use crate::network::medium::Medium;
 use crate::packet::Packet;
@@ -43,7 +43,7 @@ impl Wire {
             rate: link.rate_bps.map(Rate),
             serialisation: Serialisation::default(),
             delay: Time::from_secs_f64(link.delay_s),
-            loss: loss_threshold(link.loss.of(&link.ends[end])),
+            loss: threshold(link.loss.of(&link.ends[end])),
             up: true,
             busy_until: Time::ZERO,
             last_arrival: Time::ZERO,
@@ -115,21 +115,5 @@ impl Serialisation {
             *self = Serialisation { bytes, rate, time: rate.time_for(bytes) };
         }
         self.time
-    }
-}
-
-/// A probability as a threshold for 32-bit draws.
-pub fn loss_threshold(probability: f64) -> u64 {
-    (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loss_of_one_loses_everything() {
-        assert_eq!(loss_threshold(1.0), 1 << 32);
-        assert_eq!(loss_threshold(0.5), 1 << 31);
     }
 }

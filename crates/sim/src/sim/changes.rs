@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Sim;
 use crate::base::error::Refused;
+use crate::base::rng::threshold;
 use crate::base::units::{Rate, Time};
 use crate::network::capturing;
 use crate::network::queue::{env, queue};
-use crate::network::wire::loss_threshold;
 use crate::qdisc::{Env, Queue};
 use bakeoff_document::run::Action;
 
@@ -26,7 +26,7 @@ impl Sim {
                 let wire = &mut self.interfaces[i].wire;
                 wire.rate = rate_bps.map(Rate).or(wire.rate);
                 wire.delay = delay_s.map_or(wire.delay, Time::from_secs_f64);
-                wire.loss = loss.map_or(wire.loss, loss_threshold);
+                wire.loss = loss.map_or(wire.loss, threshold);
                 wire.up = up.unwrap_or(wire.up);
             }
             Action::ClassChange { side, id, class } => {

@@ -19,9 +19,8 @@ use serde::Deserialize;
 
 use super::{Access, Turn};
 use crate::base::count::Count;
-use crate::base::rng::Stream;
+use crate::base::rng::{Stream, threshold};
 use crate::base::units::{Rate, Time};
-use crate::network::wire::loss_threshold;
 use crate::packet::Packet;
 use bakeoff_document::bounds::{DELAY_S, RATE_BPS, rate, time, within};
 
@@ -98,7 +97,7 @@ impl Multipath {
             weight: path.weight,
             rate: path.rate_bps.map(Rate),
             delay: Time::from_secs_f64(path.delay_s),
-            loss: loss_threshold(path.loss),
+            loss: threshold(path.loss),
             limit: path.limit,
             credit: 0,
             busy_until: Time::ZERO,

@@ -2,7 +2,7 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cake_hash`).
 
-use super::tin::{QUEUES, Set, Tin};
+use super::tin::{Host, QUEUES, Set, Tin};
 use bakeoff_document::qdisc::cake::Isolation;
 
 const WAYS: usize = 8;
@@ -13,13 +13,6 @@ pub(super) struct Hashes {
     pub flow: u32,
     pub src: u32,
     pub dst: u32,
-}
-
-/// A host of the isolation table: who it is, and how many bulk flows it has.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Host {
-    tag: u32,
-    pub bulk_flows: u16,
 }
 
 /// The eight places for a hash: its own first, then the others of its set.

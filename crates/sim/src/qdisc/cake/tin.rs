@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use super::cobalt::{Cobalt, Params};
-use super::hash::Host;
 use super::shaper::Pace;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -122,6 +121,13 @@ pub(super) struct TinStats {
     pub average_delay: u64,
     pub peak_delay: u64,
     pub base_delay: u64,
+}
+
+/// A host of the isolation table: who it is, and how many bulk flows it has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Host {
+    pub(super) tag: u32,
+    pub(super) bulk_flows: u16,
 }
 
 /// A tin.
