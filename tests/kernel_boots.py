@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from bakeoff.engines.kernel import boot, host_programs
+import pytest
+
+from bakeoff.engines.kernel import boot, host_programs, launch, registry
 from bakeoff.engines.kernel.registry import BuiltKernel
 
 GUEST = Path(__file__).with_name("kernel_guest.py")
+BANNER = "echo 'Linux version 7.3.4 (x) #1'; echo '[    0.000000] Run /init as init process'; "
+POWER_OFF = "\necho 'reboot: Power down'"
+HAS_LANDLOCK = launch.landlock_abi(ctypes.CDLL(None, use_errno=True)) > 0
+needs_landlock = pytest.mark.skipif(not HAS_LANDLOCK, reason="this host's kernel has no Landlock")
 
 
 def executable(path: Path, text: str) -> Path:
@@ -25,6 +33,17 @@ def fake_linux(
     # What a real one holds in its data; a shell reads no further than it executes.
     text = f"#!/bin/sh\n{body}\nexit\nLinux version 7.3.4 (fake)\n{options}\n"
     return executable(path, text)
+
+
+def boot_fake(folder: Path, body: str, *, readable: Sequence[Path] = (), **options: str) -> boot.Outcome:
+    """Boot a shell script with this body; results/ of the folder is its results folder."""
+    (folder / "results").mkdir(exist_ok=True)
+    script = folder / "script.json"
+    script.write_text("{}")
+    init = executable(folder / "init", "#!/bin/sh\n")
+    kernel = registry.get(fake_linux(folder / "linux", body))
+    kernel.options.update(options)
+    return boot.boot(kernel, script, results=folder / "results", init=init, simulated_s=1, seed=1, readable=readable)
 
 
 def gone(pid: int) -> bool:

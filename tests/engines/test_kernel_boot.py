@@ -15,7 +15,7 @@ import pytest
 from bakeoff.engines.kernel import boot, registry
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
-from kernel_boots import executable, fake_linux, gone
+from kernel_boots import BANNER, boot_fake, executable, fake_linux, gone, needs_landlock
 
 # Registry
 
@@ -61,24 +61,6 @@ def test_a_damaged_kernel_is_named_and_not_listed(cache_folder):
 # Boots of a fake kernel: a shell script that says on the console what the real one would
 
 
-BANNER = "echo 'Linux version 7.3.4 (x) #1'; echo '[    0.000000] Run /init as init process'; "
-
-
-@pytest.fixture
-def boot_fake(tmp_path):
-    (tmp_path / "results").mkdir()
-    script = tmp_path / "script.json"
-    script.write_text("{}")
-    init = executable(tmp_path / "init", "#!/bin/sh\n")
-
-    def run(body: str, **options: str) -> boot.Outcome:
-        kernel = registry.get(fake_linux(tmp_path / "linux", body))
-        kernel.options.update(options)
-        return boot.boot(kernel, script, results=tmp_path / "results", init=init, simulated_s=1, seed=1)
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
@@ -119,8 +101,8 @@ def boot_fake(tmp_path):
         ),
     ],
 )
-def test_how_a_boot_ended_is_read_from_the_console(boot_fake, tmp_path, body, status, reason):
-    outcome = boot_fake(body)
+def test_how_a_boot_ended_is_read_from_the_console(tmp_path, body, status, reason):
+    outcome = boot_fake(tmp_path, body)
     assert outcome.status == status
     # What follows is the console's last line.
     assert outcome.reason.startswith(reason)
@@ -129,10 +111,10 @@ def test_how_a_boot_ended_is_read_from_the_console(boot_fake, tmp_path, body, st
     assert outcome.console.stat().st_size > 0
 
 
-def test_a_hang_is_killed_with_all_its_processes(boot_fake, tmp_path, monkeypatch):
+def test_a_hang_is_killed_with_all_its_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "_STARTUP_S", 2.0)
     # 4 s of wall time = 2 s + 1 simulated second × 2 s, in which a busy machine comes to its last line too
-    outcome = boot_fake(BANNER + f"sleep 1000 & echo $! $$ > {tmp_path}/results/pids; echo waiting; wait")
+    outcome = boot_fake(tmp_path, BANNER + f"sleep 1000 & echo $! $$ > {tmp_path}/results/pids; echo waiting; wait")
     assert outcome.status == "hang"
     assert (
         "did not end within its budget of 4 s (60 s + 1 simulated seconds × 2 s); last console line: 'waiting'"
@@ -142,16 +124,16 @@ def test_a_hang_is_killed_with_all_its_processes(boot_fake, tmp_path, monkeypatc
         assert gone(pid)
 
 
-def test_a_kernel_that_checks_itself_has_ten_times_the_time(boot_fake, monkeypatch):
+def test_a_kernel_that_checks_itself_has_ten_times_the_time(monkeypatch, tmp_path):
     monkeypatch.setattr(boot, "_STARTUP_S", -1.97)
     # 10 × (-1.97 s + 1 simulated second × 2 s) = 0.3 s
-    outcome = boot_fake(BANNER + "sleep 1000", PROVE_LOCKING="y")
+    outcome = boot_fake(tmp_path, BANNER + "sleep 1000", PROVE_LOCKING="y")
     assert "its budget of 0 s (60 s + 1 simulated seconds × 2 s, × 10 because it checks itself)" in outcome.reason
 
 
-def test_a_flood_on_the_console_is_stopped(boot_fake, monkeypatch):
+def test_a_flood_on_the_console_is_stopped(monkeypatch, tmp_path):
     monkeypatch.setattr(boot, "_CONSOLE_LIMIT", 1 << 20)
-    outcome = boot_fake(BANNER + "yes flood | head -c 2000000; sleep 1000")
+    outcome = boot_fake(tmp_path, BANNER + "yes flood | head -c 2000000; sleep 1000")
     assert (outcome.status, outcome.reason[:28]) == ("failed", "more than 1 MiB on the conso")
 
 
@@ -196,11 +178,12 @@ def test_the_kernel_dies_with_a_parent_that_was_killed(tmp_path):
         assert gone(pid)
 
 
-@pytest.mark.skipif(not boot.has_landlock(), reason="this host's kernel has no Landlock")
-def test_landlock_keeps_the_kernel_process_to_its_folders(boot_fake, tmp_path):
+@needs_landlock
+def test_landlock_keeps_the_kernel_process_to_its_folders(tmp_path):
     outcome = boot_fake(
+        tmp_path,
         BANNER + f"echo in > {tmp_path}/results/inside; echo out > {tmp_path}/outside; rm {tmp_path}/script.json; "
-        f"echo m > $TMPDIR/memory && echo 'memory is writable'; echo x > /dev/null && echo 'reboot: Power down'"
+        f"echo m > $TMPDIR/memory && echo 'memory is writable'; echo x > /dev/null && echo 'reboot: Power down'",
     )
     assert outcome.status == "ok"
     assert outcome.confined

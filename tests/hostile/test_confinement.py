@@ -17,16 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import boot, launch, registry
+from bakeoff.engines.kernel import boot, launch
 from bakeoff.engines.kernel.virtual import VirtualTime
 from bakeoff.errors import BakeoffError
-from kernel_boots import executable, fake_linux, guest
+from kernel_boots import BANNER, HAS_LANDLOCK, POWER_OFF, boot_fake, fake_linux, guest, needs_landlock
 from scenario_texts import duel
 
 PROGRAM = Path(__file__).with_name("confined.py")
 LIBC = ctypes.CDLL(None, use_errno=True)
-BANNER = "echo 'Linux version 7.3.4 (x) #1'\n"
-POWER_OFF = "\necho 'reboot: Power down'"
 confined = pytest.mark.skipif(
     bool(boot.confinement()), reason=f"this host cannot withhold everything: {boot.confinement()}"
 )
@@ -65,19 +63,6 @@ def targets(tmp_path):
     process.wait()
 
 
-def boot_fake(tmp_path: Path, body: str, readable: list[Path]) -> boot.Outcome:
-    (tmp_path / "script.json").write_text("{}")
-    kernel = registry.get(fake_linux(tmp_path / "linux", BANNER + body + POWER_OFF))
-    return boot.boot(
-        kernel,
-        tmp_path / "script.json",
-        results=tmp_path / "results",
-        init=executable(tmp_path / "init", "#!/bin/sh\n"),
-        simulated_s=1,
-        readable=readable,
-    )
-
-
 @confined
 def test_a_kernels_process_can_do_nothing_to_the_host(targets, tmp_path):
     free = tmp_path / "free.json"
@@ -107,7 +92,7 @@ def test_a_kernels_process_can_do_nothing_to_the_host(targets, tmp_path):
     asked = tmp_path / "targets.json"
     asked.write_text(json.dumps(targets | {"results": str(tmp_path / "results")}))
     command = f"{sys.executable} {PROGRAM} {asked} {tmp_path}/results/answer.json"
-    outcome = boot_fake(tmp_path, command, [*boot.python_files(), PROGRAM, asked])
+    outcome = boot_fake(tmp_path, BANNER + command + POWER_OFF, readable=[*boot.python_files(), PROGRAM, asked])
     assert outcome.status == "ok", outcome.reason
     answer = json.loads((tmp_path / "results" / "answer.json").read_text())
     assert {name: said for name, said in answer.items() if said == "done"} == {}
@@ -116,7 +101,7 @@ def test_a_kernels_process_can_do_nothing_to_the_host(targets, tmp_path):
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["answer.json", "console.log"]
 
 
-@pytest.mark.skipif(not boot.has_landlock(), reason="this host's kernel has no Landlock")
+@needs_landlock
 def test_a_guest_reads_system_files_and_its_own_and_no_others(real_kernel, tmp_path):
     # The guest has a tmpfs of its own on /tmp, but sees the host's /var/tmp.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as home:
@@ -157,7 +142,7 @@ def test_a_foreign_kernel_is_asked_confined_before_its_run(foreign, tmp_path):
     folder.mkdir()
     with pytest.raises(BakeoffError, match="kernel linux"):
         VirtualTime(str(foreign)).execute(duel("cubic", "reno"), folder)
-    if boot.has_landlock():
+    if HAS_LANDLOCK:
         assert not (tmp_path / "executed").exists()
 
 

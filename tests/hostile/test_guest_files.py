@@ -14,30 +14,12 @@ import pytest
 
 from bakeoff import engines, files, results
 from bakeoff.campaign import worker
-from bakeoff.engines.kernel import boot, launch, registry
+from bakeoff.engines.kernel import boot, launch
 from bakeoff.engines.lab import convert, pcapng
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Provenance, layout
-from kernel_boots import executable, fake_linux
+from kernel_boots import BANNER, POWER_OFF, boot_fake, needs_landlock
 from scenario_texts import duel
-
-BANNER = "echo 'Linux version 7.3.4 (x) #1'; echo '[    0.000000] Run /init as init process'; "
-POWER_OFF = "; echo 'reboot: Power down'"
-
-
-@pytest.fixture
-def boot_fake(tmp_path):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "script.json").write_text("{}")
-    init = executable(tmp_path / "init", "#!/bin/sh\n")
-
-    def run(body: str) -> boot.Outcome:
-        kernel = registry.get(fake_linux(tmp_path / "linux", BANNER + body + POWER_OFF))
-        return boot.boot(
-            kernel, tmp_path / "script.json", results=tmp_path / "results", init=init, simulated_s=1, seed=1
-        )
-
-    return run
 
 
 @pytest.fixture
@@ -62,19 +44,22 @@ def no_landlock(monkeypatch, tmp_path):
         ("rm console.log", "console.log: No such file or directory"),
     ],
 )
-def test_what_is_no_regular_file_is_named_and_deleted(boot_fake, no_landlock, tmp_path, plant, what):
+def test_what_is_no_regular_file_is_named_and_deleted(no_landlock, tmp_path, plant, what):
     outside = tmp_path / "outside"
     outside.write_text("kept")
-    outcome = boot_fake(f"cd {tmp_path}/results; " + plant.format(outside=outside))
+    outcome = boot_fake(tmp_path, f"{BANNER}cd {tmp_path}/results; {plant.format(outside=outside)}{POWER_OFF}")
     assert outcome.status == "failed"
     assert outcome.reason.endswith(f"what is no regular file, and it was deleted: {what}")
     assert all(path.is_file() and not path.is_symlink() for path in (tmp_path / "results").iterdir())
     assert outside.read_text() == "kept"
 
 
-@pytest.mark.skipif(not boot.has_landlock(), reason="this host's kernel has no Landlock")
-def test_a_guest_cannot_make_special_files(boot_fake, tmp_path):
-    outcome = boot_fake(f"cd {tmp_path}/results; ln -s / link; mkfifo fifo; echo plain > file; mv file moved")
+@needs_landlock
+def test_a_guest_cannot_make_special_files(tmp_path):
+    outcome = boot_fake(
+        tmp_path,
+        f"{BANNER}cd {tmp_path}/results; ln -s / link; mkfifo fifo; echo plain > file; mv file moved{POWER_OFF}",
+    )
     # It went on with what it may: a regular file, and to rename it.
     assert outcome.status == "ok", outcome.reason
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["console.log", "moved"]

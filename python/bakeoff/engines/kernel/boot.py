@@ -387,15 +387,6 @@ def python_files() -> list[Path]:
     return [Path(sys.executable), Path(sys.prefix) / "pyvenv.cfg", Path(sys.base_prefix)]
 
 
-def has_landlock() -> bool:
-    """Whether this host can keep the kernel process from opening other files than its own."""
-    import ctypes
-
-    from bakeoff.engines.kernel.launch import landlock_abi
-
-    return landlock_abi(ctypes.CDLL(None, use_errno=True)) > 0
-
-
 def confinement() -> str:
     """What this host cannot keep the kernel process from, for want of Landlock or seccomp; empty if nothing."""
     import ctypes
