@@ -23,8 +23,7 @@ def test_every_scenario_of_the_catalog_expands(every_run):
         for (suite, scenario), n in entries.items()
         if suite == "bidirectional"
     }
-    assert all(entry.scenario == entry.path.stem for entry in catalog.scenarios())
-    assert len(every_run) == 30 + 5 * 40 + 15 + 147 + 186 + 411 + 85 + 536 + 96 + 57 + 273 + 123
+    assert all(entry.scenario == entry.path.stem and entry.title for entry in catalog.scenarios())
     assert len({run.key for run in every_run}) == len(every_run)
     assert all(len(run.key.split("/")) == 3 for run in every_run)
     assert all(Run.from_json(run.to_json()) == run for run in every_run)
@@ -108,101 +107,6 @@ def test_a_pattern_opens_the_files_of_its_suite_and_those_that_name_theirs(tmp_p
     (tmp_path / "profiles/p.yaml").write_text("suite: four\n" + SOUND)
     (tmp_path / "suites/one/x.yaml").write_text("profile: p\n")
     assert [run.key for run in catalog.select("four/*")] == ["four/x/x"]
-
-
-def test_the_list():
-    assert [(e.suite, e.scenario, e.n_runs) for e in catalog.scenarios()] == [
-        ("advice", "household", 30),
-        ("bidirectional", "l4s", 24),
-        ("bidirectional", "sce", 16),
-        ("ccafct", "ccafct", 15),
-        ("future", "ack-limited", 12),
-        ("future", "alpha", 12),
-        ("future", "asymmetric-delay", 6),
-        ("future", "bursty-link", 12),
-        ("future", "capacity-steps", 12),
-        ("future", "classic-against-one-prague", 8),
-        ("future", "cnq", 12),
-        ("future", "loss", 12),
-        ("future", "mangled-ecn", 8),
-        ("future", "many-flows", 6),
-        ("future", "multipath", 6),
-        ("future", "rates", 9),
-        ("future", "reordering", 9),
-        ("future", "round-trip-times", 9),
-        ("future", "rtt-steps", 12),
-        ("future", "small-windows", 2),
-        ("issue-16-17", "ce-threshold", 12),
-        ("issue-16-17", "issue-16", 12),
-        ("issue-16-17", "issue-17", 72),
-        ("issue-16-17", "sweep", 90),
-        ("l4s-tests", "s1-rttfair", 192),
-        ("l4s-tests", "s2-codel-rate-step", 64),
-        ("l4s-tests", "s3-codel-variable-rate", 16),
-        ("l4s-tests", "s4-bidir-asym", 36),
-        ("l4s-tests", "s5-tunnel", 4),
-        ("l4s-tests", "s6-rfc3168", 24),
-        ("l4s-tests", "s7-oneflow", 6),
-        ("l4s-tests", "s8-rfc3168-second", 24),
-        ("l4s-tests", "s9-tunnel-reordering", 11),
-        ("l4s-tests", "s10-ect1-gaming", 12),
-        ("l4s-tests", "s11-ect1-gaming-latency", 12),
-        ("l4s-tests", "s12-pacing", 2),
-        ("l4s-tests", "s13-rfc3168-prague-second", 8),
-        ("l4steam", "disproof-fast-lane", 8),
-        ("l4steam", "iccrg-coexistence", 2),
-        ("l4steam", "iccrg-rtt-dependence", 2),
-        ("l4steam", "iccrg-single", 25),
-        ("l4steam", "overload", 35),
-        ("l4steam", "overload-protection", 9),
-        ("l4steam", "rtt-independence", 4),
-        ("linux", "ack-limited", 8),
-        ("linux", "asymmetric", 8),
-        ("linux", "disturbed", 12),
-        ("linux", "loss", 9),
-        ("linux", "many", 12),
-        ("linux", "offloads", 12),
-        ("linux", "pairs", 280),
-        ("linux", "prague-one-queue", 24),
-        ("linux", "prague-pairs", 72),
-        ("linux", "rates", 26),
-        ("linux", "short", 8),
-        ("linux", "single", 112),
-        ("linux", "steps", 16),
-        ("linux", "three-bottlenecks", 6),
-        ("linux", "tunnels", 15),
-        ("linux", "two-bottlenecks", 12),
-        ("real-world", "bursty-links", 24),
-        ("real-world", "video", 9),
-        ("real-world", "videoconference-goodput", 8),
-        ("real-world", "videoconference-latency", 12),
-        ("real-world", "wifi-sender", 4),
-        ("sce-l4s-bakeoff", "l4s-s1-basics", 21),
-        ("sce-l4s-bakeoff", "l4s-s2-fq-codel", 21),
-        ("sce-l4s-bakeoff", "l4s-s3-codel", 21),
-        ("sce-l4s-bakeoff", "l4s-s4-gaming", 21),
-        ("sce-l4s-bakeoff", "l4s-s5-three-bottlenecks", 21),
-        ("sce-l4s-bakeoff", "l4s-s6-fifo-fq-codel", 21),
-        ("sce-l4s-bakeoff", "sce-s1-basics", 21),
-        ("sce-l4s-bakeoff", "sce-s2-fq-codel", 21),
-        ("sce-l4s-bakeoff", "sce-s3-codel", 21),
-        ("sce-l4s-bakeoff", "sce-s4-gaming", 21),
-        ("sce-l4s-bakeoff", "sce-s5-three-bottlenecks", 42),
-        ("sce-l4s-bakeoff", "sce-s6-fifo-fq-codel", 21),
-        ("sce-l4s-ect1", "l4s-s1-oneflow", 9),
-        ("sce-l4s-ect1", "l4s-s2-twoflow", 39),
-        ("sce-l4s-ect1", "l4s-s3-bottleneck-shift", 2),
-        ("sce-l4s-ect1", "l4s-s4-capacity-reduction", 4),
-        ("sce-l4s-ect1", "l4s-s5-burstiness", 2),
-        ("sce-l4s-ect1", "l4s-s6-jitter", 3),
-        ("sce-l4s-ect1", "sce-s1-oneflow", 9),
-        ("sce-l4s-ect1", "sce-s2-twoflow", 42),
-        ("sce-l4s-ect1", "sce-s3-bottleneck-shift", 2),
-        ("sce-l4s-ect1", "sce-s4-capacity-reduction", 4),
-        ("sce-l4s-ect1", "sce-s5-burstiness", 4),
-        ("sce-l4s-ect1", "sce-s6-jitter", 3),
-    ]
-    assert all(entry.title for entry in catalog.scenarios())
 
 
 @pytest.mark.parametrize(
