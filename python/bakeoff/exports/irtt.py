@@ -20,6 +20,7 @@ import msgspec
 from bakeoff.errors import ExportError
 from bakeoff.exports.names import parts
 from bakeoff.measure import Samples
+from bakeoff.scenario.headers import IP_UDP
 from bakeoff.version import version
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ EPOCH_NS: Final = 1_700_000_000 * 10**9
 """Of the wall clock when the run begins, as in data files of Flent."""
 _BEGIN_NS: Final = 10**9
 """Of the monotonic clock then: irtt leaves out a time of 0."""
-_HEADERS: Final = 28
-"""Bytes of IPv4 and UDP, or of IPv4 and ICMP, ahead of the payload."""
 _ECN: Final = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
 
 Part = dict[str, Any]
@@ -60,7 +59,7 @@ def document(result: Result, samples: Samples, probe: Probe) -> Part:
     trips = _trips(samples, probe.name)
     if not trips:
         raise ExportError(f"probe '{probe.name}' has no samples")
-    length = max(0, probe.size - _HEADERS)
+    length = max(0, probe.size - IP_UDP)
     answered = [ns for _, ns in trips if ns is not None]
     changes = [abs(two - one) for (_, one), (_, two) in pairwise(trips) if one is not None and two is not None]
     lasted = trips[-1][0] - trips[0][0]

@@ -11,6 +11,7 @@ from bakeoff.errors import MeasureError
 from bakeoff.measure.framing import Frames, payload_share
 from bakeoff.measure.samples import Window
 from bakeoff.results.summary import Bottleneck
+from bakeoff.scenario.headers import ETHERNET, UDP_FRAME
 from bakeoff.scenario.run import Flow
 from bakeoff.scenario.timeline import Timeline
 
@@ -20,14 +21,9 @@ if TYPE_CHECKING:
     from bakeoff.scenario.run import Class, Qdisc, Run, Traffic
 
 Hop = tuple[str, str]
-_ETHERNET = 14
-"""Bytes of an Ethernet header: what a qdisc's rate is counted in (skb->len on egress) beyond the IP packet."""
 
 _HTB_LEVELS = 8
 """Of classes, of which one may be below another (TC_HTB_MAXDEPTH)."""
-
-_UDP_HEADERS = 42
-"""Ethernet 14, IPv4 20, UDP 8 bytes."""
 
 
 def path(run: Run, flow: Traffic) -> list[Hop]:
@@ -61,10 +57,10 @@ def payload_fraction(run: Run, flow: Flow, payload: float) -> float:
     That is for a full segment of TCP the path MTU and 14 bytes of Ethernet, for a datagram 42 bytes of headers more.
     """
     if flow.transport == "udp":
-        return payload / (payload + _UDP_HEADERS)
+        return payload / (payload + UDP_FRAME)
     hops = {frozenset(hop) for hop in path(run, flow)}
     mtu = min(link.mtu for link in run.links if frozenset(link.ends) in hops)
-    return payload / (mtu + _ETHERNET)
+    return payload / (mtu + ETHERNET)
 
 
 def bottleneck(run: Run, flow: Traffic, window: Window, timeline: Timeline | None = None) -> Bottleneck:

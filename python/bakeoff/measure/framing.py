@@ -13,12 +13,11 @@ from typing import Final
 from bakeoff import tc
 from bakeoff.errors import ScenarioError
 from bakeoff.scenario.effective import in_effect
+from bakeoff.scenario.headers import ETHERNET
 
 Frames = Mapping[int, float]
 """How many frames there are of each length [byte]."""
 
-_ETHERNET: Final = 14
-"""Bytes of header that Linux counts in a frame, and that an overhead of cake replaces."""
 _CELL: Final = (48, 53)
 """Bytes of payload of an ATM cell, and all of it."""
 
@@ -49,7 +48,7 @@ def charged(line: str, frame: int) -> int:
 def _cake(line: str, frame: int) -> int:
     words = line.split()
     replaces_header = "overhead" in words and "raw" not in words
-    length = max(frame - _ETHERNET * replaces_header + _whole(line, "overhead"), _whole(line, "mpu"))
+    length = max(frame - ETHERNET * replaces_header + _whole(line, "overhead"), _whole(line, "mpu"))
     if "atm" in words:
         return _cells(length)
     return length + -(-length // 64) if "ptm" in words else length

@@ -17,6 +17,7 @@ from bakeoff.errors import MeasureError
 from bakeoff.measure.bottleneck import end_of, path, rates
 from bakeoff.measure.framing import Frames
 from bakeoff.measure.samples import Samples, Window
+from bakeoff.scenario.headers import ETHERNET, UDP_FRAME
 from bakeoff.scenario.run import ConstantRate, Periodic
 from bakeoff.scenario.timeline import Timeline
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from bakeoff.scenario.run import Flow, Run
 
 
-_ETHERNET: Final = 14
-_UDP: Final = 42
-"""Ethernet 14, IPv4 20, UDP 8 bytes."""
 _EMPTY: Final = 66
 """Of a segment without data: Ethernet 14, IPv4 20, TCP 20, timestamps 12 bytes."""
 _FULL: Final = 1514
@@ -55,21 +53,21 @@ def _of_flows(found: dict[int, float], run: Run, hop: str, of: Mapping[str, floa
     empty = 0.0
     for probe in run.probes:
         if packets := of.get(probe.name, 0.0):
-            _count(found, probe.size + _ETHERNET, packets)
-            size -= packets * (probe.size + _ETHERNET)
+            _count(found, probe.size + ETHERNET, packets)
+            size -= packets * (probe.size + ETHERNET)
     for flow in run.flows:
         packets = of.get(flow.name, 0.0)
         if not packets:
             continue
         if flow.transport == "udp" and isinstance(flow.source, ConstantRate | Periodic):
-            _count(found, flow.source.size + _UDP, packets)
-            size -= packets * (flow.source.size + _UDP)
+            _count(found, flow.source.size + UDP_FRAME, packets)
+            size -= packets * (flow.source.size + UDP_FRAME)
             continue
         ends = flow.from_, flow.to
         if ends not in ways:
             ways[ends] = path(run, flow)
         if ahead in ways[ends]:
-            full = _mtu(run, ways[ends]) + _ETHERNET
+            full = _mtu(run, ways[ends]) + ETHERNET
             data[full] = data.get(full, 0.0) + packets
         else:
             empty += packets

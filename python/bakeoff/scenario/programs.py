@@ -12,6 +12,7 @@ from typing import Final
 from bakeoff import files
 from bakeoff.scenario import units
 from bakeoff.scenario.error import DocumentError, did_you_mean
+from bakeoff.scenario.headers import IP_UDP
 from bakeoff.scenario.language import Document, MeasuredFlow, MeasuredProbe, ProgramSpec
 from bakeoff.scenario.matrix import PLACEHOLDER
 from bakeoff.scenario.run import Bulk, Flow, Probe, Program
@@ -117,7 +118,7 @@ def measured(argv: list[str], spec: ProgramSpec) -> tuple[MeasuredFlow | None, M
         return MeasuredFlow.model_validate({"cc": cc, "transport": "udp" if udp else "tcp", **ends}), None
     if name == "ping" and "-D" in words and hosts:
         every = units.parse_time(f"{_after(words, '-i') or 1}s")
-        size = int(_after(words, "-s") or 56) + 28
+        size = int(_after(words, "-s") or 56) + IP_UDP
         return None, MeasuredProbe.model_construct(to=hosts[-1], type="icmp", every=every, size=size)
     if name == "irtt" and words[:1] == ["client"] and "-o" in words and hosts:
         every = units.parse_time(_after(words, "-i") or "1s")

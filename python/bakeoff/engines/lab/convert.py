@@ -14,6 +14,7 @@ from bakeoff.errors import BakeoffError, RunError
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
+from bakeoff.scenario.headers import UDP_FRAME
 from bakeoff.scenario.run import Flow, Short
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _SOURCE: Final = {
     "delivered": "delivered", "delivered_ce": "delivered_ce", "retransmits": "retransmits", "rtos": "rtos",
 }  # fmt: skip
 
-_UDP_HEADERS: Final = 14 + 20 + 8
-"""Bytes of Ethernet, IPv4 and UDP ahead of a datagram's payload."""
 _MOST_SAMPLES: Final = 1 << 30
 """Bytes of what one agent wrote: a million short flows leave about 100 MB."""
 
@@ -142,7 +141,7 @@ def counters(
         arrived = [received[key] for key in ("received_ce", "ce") if key in received]
         if flow.transport == "udp" and "sent_packets" in told:
             # Senders of datagrams count their payload; results count frames, as the simulator does.
-            told["sent_bytes"] += told["sent_packets"] * _UDP_HEADERS
+            told["sent_bytes"] += told["sent_packets"] * UDP_FRAME
         flows[flow.name] = {
             **told,
             "received_bytes": received.get("received_bytes", 0),

@@ -14,13 +14,12 @@ from bakeoff.engines.lab.roles import PROBE_PORT, TCP_PORT, local_port
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
+from bakeoff.scenario.headers import IP_UDP
 from bakeoff.scenario.run import Flow
 
 _NETPERF_PORT: Final = 12865
 # flent's own: it waits so long before its streams, and measures as long after them.
 FLENT_LEAD_S: Final = 5
-# Client and server headers of irtt's packets with both stamps of both clocks, behind 28 bytes of IPv4 and UDP.
-_IP_UDP: Final = 28
 # netperf's TCP_STREAM tells what was asked for after `-k` in this order.
 NETPERF_KEYS: Final = "ELAPSED_TIME,LOCAL_BYTES_SENT,REMOTE_BYTES_RECVD,LOCAL_TRANSPORT_RETRANS"
 
@@ -166,6 +165,6 @@ def _irtt(run: Run, net: Topology) -> Iterator[Program]:
             address,
         )
         words = ["irtt", "client", "-4", "-Q", "-o", "-", "-i", f"{probe.every_s * 1e6:.0f}us"]
-        words += ["-d", f"{(probe.stop_s - probe.start_s) * 1e6:.0f}us", "-l", str(max(0, probe.size - _IP_UDP))]
+        words += ["-d", f"{(probe.stop_s - probe.start_s) * 1e6:.0f}us", "-l", str(max(0, probe.size - IP_UDP))]
         words += [f"--dscp={probe.dscp << 2 | ECN[probe.ecn]}", "--wait=2s", address]
         yield _client(net, probe.from_, probe.name, f"{probe.name}.irtt.json", probe.start_s, *words)
