@@ -43,6 +43,9 @@ CLAIM_PARTS: Final = (
 _COLUMNS: Final = ("says", "published", "ours", "verdict", "cause")
 """Of `claims`, if nothing else is asked for."""
 
+_Runs = str | list[str] | dict[str, str]
+_STRICT: Final = ConfigDict(strict=True)
+
 
 class Functions:
     """The functions of one page."""
@@ -56,29 +59,21 @@ class Functions:
         """By the names that a template knows them by."""
         return {name: _checked(name, getattr(self, name)) for name in FUNCTIONS} | {"kinds": _checked("kinds", kinds)}
 
-    def plot(
-        self,
-        run: str | list[str] | dict[str, str],
-        kind: str = DEFAULT,
-        *,
-        alt: str | None = None,
-        name: str | None = None,
-        seed: int = 1,
-        scale: str = "auto",
-        measure: str | None = None,
-        x: str | None = None,
-        y: str | None = None,
-        format: str = "png",  # noqa: A002 (a template's word)
-    ) -> str:
+    def plot(self, run: _Runs, kind: str = DEFAULT, *, alt: str | None = None, **options: Any) -> str:  # noqa: ANN401
         """A picture, as Markdown shows it in the text; of several runs laid over each other, or of a campaign."""
-        path, about = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
+        path, about = self._picture(run, kind, **options)
         return f"![{label(alt if alt is not None else about)}]({path})"
 
-    def plot_link(
+    def plot_link(self, run: _Runs, text: str, kind: str = DEFAULT, **options: Any) -> str:  # noqa: ANN401
+        """A link to a picture; the words are those of `plot`."""
+        path, _ = self._picture(run, kind, **options)
+        return f"[{label(text)}]({path})"
+
+    @validate_call(config=_STRICT)
+    def _picture(
         self,
-        run: str | list[str] | dict[str, str],
-        text: str,
-        kind: str = DEFAULT,
+        run: _Runs,
+        kind: str,
         *,
         name: str | None = None,
         seed: int = 1,
@@ -87,15 +82,9 @@ class Functions:
         x: str | None = None,
         y: str | None = None,
         format: str = "png",  # noqa: A002 (a template's word)
-    ) -> str:
-        """A link to a picture; the words are those of `plot`."""
-        path, _ = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
-        return f"[{label(text)}]({path})"
-
-    def _picture(
-        self, run: object, kind: str, name: str | None, seed: int, **options: Any  # noqa: ANN401
-    ) -> tuple[str, str]:  # fmt: skip
+    ) -> tuple[str, str]:
         """The path of the picture, and what it is of in words."""
+        options = {"scale": scale, "measure": measure, "x": x, "y": y, "format": format}
         called = list(run) if isinstance(run, dict) else None
         names = [self._store.one(one) for one in run.values()] if isinstance(run, dict) else self._store.names(run)
         found = self._store.repetitions(names)
@@ -262,7 +251,7 @@ FUNCTIONS: Final = tuple(name for name in vars(Functions) if not name.startswith
 
 def _checked(name: str, function: Answer) -> Answer:
     """The function, for arguments of whatever type a template has."""
-    checked = validate_call(config=ConfigDict(strict=True))(function)
+    checked = validate_call(config=_STRICT)(function)
 
     def call(*args: Any, **named: Any) -> Any:  # noqa: ANN401 (what a template has)
         try:
