@@ -16,7 +16,7 @@ from bakeoff.plots.axes import Axis, values
 from bakeoff.plots.plotted_run import MOST_LINES
 from bakeoff.results import measured
 from bakeoff.tables.label_order import by_value, number
-from bakeoff.tables.rows import finished, qdisc_order
+from bakeoff.tables.rows import capacity_bps, finished, qdisc_order
 from bakeoff.tables.run_labels import engine_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Point:
             finite = [value for value in several if isfinite(value)]
             low, high = measure.limits
             if measure.unit == "Mbit/s" and name:
-                high = min(high, self._capacity(name) * measure.scale)
+                high = min(high, capacity_bps(self.summaries, name) * measure.scale)
             made[name] = Estimate(interval(finite) if finite else None, len(self.results), (low, high))
         return made
 
@@ -95,16 +95,6 @@ class Point:
         for name, value in found.items():
             shares.setdefault(f"mean over all {self.control(name)} flows", []).append(value)
         return {name: sum(several) / len(several) for name, several in shares.items()}
-
-    def _capacity(self, flow: str) -> float:
-        """The rate of the flow's bottleneck [bit/s]; infinite where that is not known."""
-        rates = [
-            rated.rate_bps
-            for summary in self.summaries
-            for rated in summary.rated
-            if flow in summary.flows and rated.queue == summary.flows[flow].bottleneck
-        ]
-        return max(rates, default=inf)
 
     @cached_property
     def summaries(self) -> list[Summary]:

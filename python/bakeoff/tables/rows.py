@@ -109,18 +109,23 @@ class Row:
 
     def capacity_bps(self, flow: str) -> float:
         """The rate of the flow's bottleneck, which no rate of the flow can exceed; infinite if none is known."""
-        rates = [
-            rated.rate_bps
-            for summary in self.summaries
-            for rated in summary.rated
-            if flow in summary.flows and rated.queue == summary.flows[flow].bottleneck
-        ]
-        return max(rates, default=inf)
+        return capacity_bps(self.summaries, flow)
 
     @cached_property
     def changes(self) -> list[str]:
         """What changes inside the window, so that numbers of the window average over it."""
         return list(dict.fromkeys(change for summary in self.summaries for change in summary.changes))
+
+
+def capacity_bps(summaries: Iterable[Summary], flow: str) -> float:
+    """The highest rate of the flow's bottleneck in these repetitions; infinite if none is known."""
+    rates = [
+        rated.rate_bps
+        for summary in summaries
+        for rated in summary.rated
+        if flow in summary.flows and rated.queue == summary.flows[flow].bottleneck
+    ]
+    return max(rates, default=inf)
 
 
 def finished(results: Iterable[Result]) -> list[Result]:
