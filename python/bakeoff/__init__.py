@@ -15,13 +15,11 @@ bakeoff.run("l4s-tests/s6*").table()  # a whole scenario, one row per flow
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from bakeoff.errors import BakeoffError
 
-# Not typing's, which takes long to import: until then nobody here can answer a Ctrl-C (__main__.py).
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from bakeoff.api import Result, Results, duel, load, measured, run
 
     __version__: str

@@ -13,7 +13,7 @@ import pytest
 
 from bakeoff import campaign
 from bakeoff.campaign import Execution
-from bakeoff.results import read_all, scan
+from bakeoff.results import survey
 from bakeoff.scenario import catalog
 
 ALONE = "l4s-s1-oneflow/ns-prague-dualpi2"
@@ -42,7 +42,7 @@ def rerun(tmp_path_factory):
     runs = catalog.select([f"sce-l4s-ect1/{name}" for name in SENT], seeds=4)
     assert not campaign.run(runs, folder, Execution(jobs=1)).failed
     found = {name: [] for name in SENT}
-    for result in read_all(scan(folder)):
+    for result in survey(folder).results:
         found[f"{result.run.scenario}/{result.run.run}"].append(result)
     assert {len(results) for results in found.values()} == {4}
     return found
@@ -74,7 +74,7 @@ def test_the_largest_rtt_after_a_fall_to_1_mbit(tmp_path):
     """
     run = "l4s-tests/s2-codel-rate-step/ns-clean-prague-fq_codel-50Mbit-1mbit-80ms"
     assert not campaign.run(catalog.select(run), tmp_path).failed
-    [result] = read_all(scan(tmp_path))
+    [result] = survey(tmp_path).results
     srtt = result.series.filter(name="prague", metric="srtt")
     assert srtt["value"].max() == pytest.approx(4.346, rel=0.03)
     long = srtt.filter(srtt["value"] > 0.2)["time"]

@@ -83,7 +83,7 @@ def test_what_the_page_says_of_polars_and_duckdb_works():
 def test_only_measures_are_kept_unless_asked():
     swept("--over", RATES, "-k", "pfifo", "--name", "s")
     swept("--over", RATES, "-k", "pfifo", "--name", "whole", "--keep", "series")
-    lean, whole = (results.read_all(results.scan(Path("results") / name)) for name in ("s", "whole"))
+    lean, whole = (results.survey(Path("results") / name).results for name in ("s", "whole"))
     assert len(lean) == len(whole) == 2
     assert not any((result.path / "series.parquet").exists() for result in lean)
     assert [result.record.digest for result in lean] == [result.record.digest for result in whole]
@@ -297,6 +297,6 @@ def test_a_sweep_is_removed_with_its_data_set():
 def test_workers_of_dask_do_the_same_runs():
     swept("--over", RATES, "-k", "pfifo", "--name", "here")
     swept("--over", RATES, "-k", "pfifo", "--name", "dask", "--dask", "local:1", "--run-timeout", "1min")
-    here, there = (results.read_all(results.scan(Path("results") / name)) for name in ("here", "dask"))
+    here, there = (results.survey(Path("results") / name).results for name in ("here", "dask"))
     assert [result.record.digest for result in here] == [result.record.digest for result in there]
     assert len(there) == 2

@@ -4,7 +4,7 @@ import pytest
 
 from bakeoff import campaign, references
 from bakeoff.claims.comparison import BOUNDS, compare, distributions, side_of, side_of_reference
-from bakeoff.results import read_all, scan
+from bakeoff.results import survey
 from bakeoff.scenario import catalog
 
 
@@ -14,7 +14,7 @@ def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("linux")
     report = campaign.run(catalog.select("re:^linux/single/.*-20ms$"), folder)
     assert not report.failed
-    ours = side_of("sim", read_all(scan(folder)))
+    ours = side_of("sim", survey(folder).results)
     return compare(ours, side_of_reference("linux", references.load(), ours))
 
 

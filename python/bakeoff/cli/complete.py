@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.campaign.locations import LATEST
+
 if TYPE_CHECKING:
     from bakeoff.measure.catalogue import Of
-
-RESULTS: Final = Path("results")
-LATEST: Final = RESULTS / "latest"
-"""As in `bakeoff.campaign.locations`, whose room is heavy."""
 
 Words = Callable[[str], list[str]]
 """From the beginning of a word to the words that begin so."""
@@ -82,20 +80,14 @@ def _told_as(of: Callable[[str], Iterable[str]], complete: Words) -> Words:
 @_words
 def scenario(_: str) -> list[str]:
     """suite/scenario of the catalog, by its files' names."""
-    from bakeoff import data
-
-    named = os.environ.get("BAKEOFF_CATALOG")
-    files = (Path(named) if named else data.folder("catalog")).glob("suites/*/*.yaml")
+    files = _catalog().glob("suites/*/*.yaml")
     return sorted(f"{file.parent.name}/{file.stem}" for file in files)
 
 
 @_words
 def claim(_: str) -> list[str]:
     """The catalog's documents and claims, by the lines that name them."""
-    from bakeoff import data
-
-    named = os.environ.get("BAKEOFF_CATALOG")
-    files = sorted(((Path(named) if named else data.folder("catalog")) / "claims").glob("*.yaml"))
+    files = sorted((_catalog() / "claims").glob("*.yaml"))
     ids = [(file.stem, re.findall(r"(?m)^ *- id: *([a-z0-9.-]+) *$", file.read_text("utf-8"))) for file in files]
     return [*(stem for stem, _ in ids), *(f"{stem}/{name}" for stem, names in ids for name in names)]
 
@@ -151,11 +143,7 @@ def qdisc(_: str) -> list[str]:
 @_words
 def reference(_: str) -> list[str]:
     """The references of the catalog, by their files' names."""
-    from bakeoff import data
-
-    named = os.environ.get("BAKEOFF_CATALOG")
-    folder = (Path(named) if named else data.folder("catalog")) / "references"
-    return sorted(file.stem for file in folder.glob("*.csv"))
+    return sorted(file.stem for file in (_catalog() / "references").glob("*.csv"))
 
 
 @_listed
@@ -193,13 +181,21 @@ def results(incomplete: str) -> list[str]:
         return [f"{head}/{name}" for base in (LATEST, Path()) for name in _folders(base / head)]
     # A suite's name alone tells nobody much.
     inside = [f"{suite}/{scenario}" for suite in _folders(LATEST) for scenario in _folders(LATEST / suite)]
-    return [*(f"{RESULTS}/{name}" for name in _folders(RESULTS)), *inside]
+    return [*(f"{LATEST.parent}/{name}" for name in _folders(LATEST.parent)), *inside]
 
 
 @_words
 def results_or_reference(incomplete: str) -> list[str]:
     """What a campaign can be compared with."""
     return [*results(incomplete), *reference(incomplete)]
+
+
+def _catalog() -> Path:
+    """Where the catalog lies; its own module is heavy."""
+    from bakeoff import data
+
+    named = os.environ.get("BAKEOFF_CATALOG")
+    return Path(named) if named else data.folder("catalog")
 
 
 def _axis_names() -> list[str]:

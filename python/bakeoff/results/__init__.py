@@ -7,7 +7,7 @@ from bakeoff.errors import HalfWrittenError
 from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.metadata import CampaignRecord, Provenance, RunRecord, Taken
-from bakeoff.results.read import Result, Survey, folders, read, read_all, read_campaign, scan, survey
+from bakeoff.results.read import Result, Survey, folders, read, read_campaign, scan, survey
 from bakeoff.results.request import Kept, Kind, Request
 from bakeoff.results.series import digest, parts, table, write_parts, write_series
 from bakeoff.results.write import and_earlier, below, discard_partials, seal, write_campaign, write_json, writing
@@ -33,7 +33,6 @@ __all__ = [
     "measured",
     "parts",
     "read",
-    "read_all",
     "read_campaign",
     "scan",
     "seal",

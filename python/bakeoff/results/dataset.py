@@ -106,10 +106,9 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Row], _Numbers]:
     numbers: _Numbers = {}
     for row, path in enumerate(runs):
         try:
-            # Of ten thousand runs every call counts: names are put together as text.
             record = Result.read(path).record
             if record.status == "ok":
-                summary = _objects.decode(files.read(f"{path}/{layout.SUMMARY}", _LARGEST))
+                summary = _objects.decode(files.read(path / layout.SUMMARY, _LARGEST))
                 if len(record.run.flows) > MOST_FLOWS:
                     summary = {key: value for key, value in summary.items() if not isinstance(value, dict)}
                 if summary.get("format", 1) < OF_GOODPUT:
@@ -117,8 +116,8 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Row], _Numbers]:
                         summary[f"{name}_delivery_rate"] = summary.pop(name, None)
                         summary[name] = summary.pop(f"{name}_goodput", None)
                 _add(summary, "", numbers, row)
-                named = f"{path}/{layout.MEASURED}"
-                if os.path.exists(named):  # noqa: PTH110
+                named = path / layout.MEASURED
+                if named.exists():
                     taken = _objects.decode(files.read(named, _LARGEST))
                     for name, value in taken.items():
                         _put(numbers, name, row, None if value is None else float(value))

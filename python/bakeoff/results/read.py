@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +85,7 @@ class Result:
     def all_counters(self) -> dict[str, object]:
         """Every number of counters.json, with those that no measure reads, as plain JSON values."""
         self._need_all("counters")
-        return _read(os.fspath(self.path / layout.COUNTERS))
+        return _read(self.path / layout.COUNTERS)
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -285,25 +285,18 @@ def _is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
         return False
 
 
-def read_all(paths: Iterable[Path]) -> list[Result]:
-    """Read several results folders."""
-    return [Result.read(path) for path in paths]
-
-
 def read_campaign(root: Path) -> CampaignRecord | None:
     """campaign.json of the folder `root`, or None if it has none, as older campaigns. BakeoffError if it is broken."""
     path = root / layout.CAMPAIGN
     if not path.exists():
         return None
-    return _record(os.fspath(path), CampaignRecord)
+    return _record(path, CampaignRecord)
 
 
 def _whole(path: Path) -> RunRecord:
     """run.json of a whole results folder; BakeoffError says what keeps it from being one."""
-    # Of ten thousand runs every call counts: names are put together as text.
-    here = os.fspath(path)
     try:
-        run = _record(f"{here}/{layout.RUN}", RunRecord)
+        run = _record(path / layout.RUN, RunRecord)
     except BakeoffError:
         if not path.is_dir():
             raise ResultsError("no such results folder", place=f"{path}") from None
@@ -311,12 +304,12 @@ def _whole(path: Path) -> RunRecord:
             raise _half_written(path, "its writing was never ended") from None
         raise
     if run.status == "ok" and run.kept == "measures":
-        if not os.path.exists(f"{here}/{layout.SUMMARY}"):  # noqa: PTH110
+        if not (path / layout.SUMMARY).exists():
             raise _half_written(path, f"{layout.SUMMARY} is missing")
     elif run.status == "ok":
-        if not _is_whole_parquet(f"{here}/{layout.SERIES}"):
+        if not _is_whole_parquet(path / layout.SERIES):
             raise _half_written(path, f"{layout.SERIES} is missing or cut off")
-        if not os.path.exists(f"{here}/{layout.COUNTERS}"):  # noqa: PTH110
+        if not (path / layout.COUNTERS).exists():
             raise _half_written(path, f"{layout.COUNTERS} is missing")
     return run
 
@@ -325,35 +318,33 @@ def _half_written(folder: Path | str, lack: str) -> HalfWrittenError:
     return HalfWrittenError(lack, place=f"{folder}: half-written")
 
 
-def _read(path: str) -> dict[str, object]:
+def _read(path: Path) -> dict[str, object]:
     """The object that a JSON file of a results folder holds; BakeoffError if it holds none."""
     return _object(_text(path), path)
 
 
-def _text(path: str) -> bytes:
-    folder, name = os.path.split(path)
+def _text(path: Path) -> bytes:
     try:
         return files.read(path, _LARGEST)
     except FileNotFoundError:
-        raise _half_written(folder, f"{name} is missing") from None
+        raise _half_written(path.parent, f"{path.name} is missing") from None
     except OSError as error:
-        raise ResultsError(f"{name} cannot be read: {error.strerror}", place=folder) from error
+        raise ResultsError(f"{path.name} cannot be read: {error.strerror}", place=f"{path.parent}") from error
 
 
-def _object(text: bytes, path: str) -> dict[str, object]:
-    folder, name = os.path.split(path)
+def _object(text: bytes, path: Path) -> dict[str, object]:
     try:
         content = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise _half_written(folder, f"{name} is no JSON: {error}") from None
+        raise _half_written(path.parent, f"{path.name} is no JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ResultsError(f"{name} holds no JSON object", place=folder)
+        raise ResultsError(f"{path.name} holds no JSON object", place=f"{path.parent}")
     return content
 
 
-def _record(path: str, form: type[R]) -> R:
+def _record(path: Path, form: type[R]) -> R:
     """The record that a file holds; BakeoffError names the first key that is wrong, or the format."""
-    folder, name = os.path.split(path)
+    folder, name = f"{path.parent}", path.name
     text = _text(path)
     try:
         return form.from_json(text, name)
@@ -366,7 +357,7 @@ def _record(path: str, form: type[R]) -> R:
         raise error.at(folder) from None
 
 
-def _is_whole_parquet(path: str) -> bool:
+def _is_whole_parquet(path: Path) -> bool:
     """A Parquet file begins and ends with its magic, of four bytes each: what was cut off has no end."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
