@@ -250,7 +250,14 @@ def made(
     return StandIn(path, meta, run, frame(rows), counters)
 
 
+def of_controls(*ccs, names=None, rates=None, **words):
+    """A run with one flow per control."""
+    names = names or [f"{cc}-{i}" for i, cc in enumerate(ccs)]
+    return made(rates or (4e6,) * len(ccs), flows=tuple(zip(names, ccs, strict=True)), **{"point": {}, **words})
+
+
 def honest(result):
+    """The stand-in, with the feedback that its sysctls negotiate."""
     for flow in result.counted["flows"].values():
         flow["ecn"] = "accecn"
     return result

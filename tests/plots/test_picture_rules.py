@@ -15,22 +15,8 @@ from bakeoff.plots import against_axis, bars, draw, heatmap, points
 from bakeoff.plots.flow_styles import flow_styles
 from bakeoff.plots.plotted_run import PlottedRun, lines, short_names
 from bakeoff.plots.style import save
-from synthetic import made
-
-
-def run(*ccs, names=None, rates=None, **words):
-    """A run with one flow per control."""
-    names = names or [f"{cc}-{i}" for i, cc in enumerate(ccs)]
-    return made(rates or (4e6,) * len(ccs), flows=tuple(zip(names, ccs, strict=True)), **{"point": {}, **words})
-
-
-def entries(picture):
-    [legend] = picture.legends
-    return [text.get_text() for text in legend.get_texts()]
-
-
-def written(picture):
-    return [text.get_text() for one in (picture, *picture.axes) for text in one.texts]
+from picture_words import entries, words
+from synthetic import of_controls as run
 
 
 class TestSizes:
@@ -161,7 +147,7 @@ class TestCaptures:
             round(float(np.nanmax(line.get_ydata())), 1) for line in rates.lines if line.get_linewidth() == 1.8
         )
         assert tops == [4.7, 9.4]
-        assert any("not drawn" in text and "2 kB" in text for text in written(picture))
+        assert any("not drawn" in text and "2 kB" in text for text in words(picture))
         [drawn] = bars.charts([self.capture()]).values()
         assert [round(bar.get_height(), 1) for bar in drawn.axes[0].patches] == [9.4, 4.7]
 
@@ -176,8 +162,8 @@ class TestCaptures:
         assert len({line.colour for line in drawn}) == 2
         assert [line.label for line in drawn] == ["40000 > 5201 (TCP)", "40001 > 5201 (TCP)"]
         [picture] = bars.charts([self.capture()]).values()
-        assert any("ran: TCP" in text for text in written(picture))
-        assert not any("UDP" in text for text in written(picture) + entries(picture))
+        assert any("ran: TCP" in text for text in words(picture))
+        assert not any("UDP" in text for text in words(picture) + entries(picture))
 
     def test_goodput_is_called_so(self):
         assert "goodput" in draw.figure(self.capture()).axes[0].get_ylabel()
@@ -217,7 +203,7 @@ class TestBars:
         names = [label.get_text() for label in picture.axes[0].get_xticklabels()]
         assert names == ["↑ u1", "↑ u2", "↑ call", "↓ d1", "↓ d2"]
         assert "UDP" in entries(picture)
-        assert not any("none" in text for text in written(picture) + entries(picture))
+        assert not any("none" in text for text in words(picture) + entries(picture))
 
     def test_many_flows_are_bars_by_control_and_direction(self, monkeypatch):
         monkeypatch.setattr(bars, "_MOST_FLOWS", 2)
@@ -432,7 +418,7 @@ class TestSweeps:
 def test_the_site_shows_what_a_call_feels():
     from bakeoff.site import overview
     from bakeoff.tables.rows import rows
-    from synthetic import honest, with_call
+    from synthetic import honest, made, with_call
 
     [row] = rows([with_call(honest(made()))])
     # The stand-in's datagrams took 30 ms, its pings 33 at most of 99 in a hundred.

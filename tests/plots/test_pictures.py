@@ -18,15 +18,11 @@ from bakeoff.plots.panels import changes
 from bakeoff.plots.plotted_run import PlottedRun, direction, lines, means
 from bakeoff.plots.style import plain, save
 from bakeoff.references import Reference
+from picture_words import entries, words
 from synthetic import frame, made
+from synthetic import of_controls as run
 
 OF_RUNS = [kind.name for kind in KINDS if kind.of == "run"]
-
-
-def run(*ccs, names=None, rates=None, **words):
-    """A run with one flow per control."""
-    names = names or [f"{cc}-{i}" for i, cc in enumerate(ccs)]
-    return made(rates or (4e6,) * len(ccs), flows=tuple(zip(names, ccs, strict=True)), point={}, **words)
 
 
 def rich():
@@ -39,16 +35,6 @@ def rich():
     keep = (pl.col("name") != "call") | pl.col("metric").is_in(["goodput", "received"])
     series = pl.concat([result.series.filter(keep), done])
     return result.__class__(result.path, result.meta, result.resolved, series, result.counted)
-
-
-def words(picture):
-    """All that is written in a picture."""
-    return [text.get_text() for one in (picture, *picture.axes) for text in one.texts]
-
-
-def entries(picture):
-    [legend] = picture.legends
-    return [text.get_text() for text in legend.get_texts()]
 
 
 def lines_of(axes, width=1.8):
