@@ -61,8 +61,8 @@ def test_a_spike_is_the_highest_stretch_without_a_break():
     delay = array(20, 45, 20, 35, 70, 60, 30, 31, 20, 40) / 1000
     # Above 20 + 10 ms: 45; 35, 70, 60; 31; 40. The highest is 70, from 0.3 s until 0.6 s, where it is 30 and not above.
     found = spike(time, delay, 0.020, 0.010)
-    assert found == pytest.approx((0.050, 0.3, 0.3))
-    assert spike(time, delay, 0.020, 0.060) == (0, 0, 0)
+    assert (found.height_s, found.duration_s, found.begin_s) == pytest.approx((0.050, 0.3, 0.3))
+    assert spike(time, delay, 0.020, 0.060) == Spike(height_s=0, duration_s=0, begin_s=0)
     # Until the last sample, if nothing ends it.
     assert spike(time[:6], delay[:6], 0.020, 0.010).duration_s == pytest.approx(0.2)
     with pytest.raises(MeasureError, match="no samples"):

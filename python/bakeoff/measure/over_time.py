@@ -1,13 +1,13 @@
 """How rates and delays go on in time: convergence, starvation, oscillation, spikes and recovery.
 
-Each measure has parameters that claims may set; `Rates` and `spike_of` give the summary's numbers, with the defaults.
+Each measure has parameters that claims may set; `Rates` gives the summary's numbers, with the defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf, isinf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bakeoff.errors import MeasureError
 from bakeoff.measure.samples import Samples, Window
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.scenario.run import Flow, Run
 
+T = TypeVar("T")
 
 SMOOTH_S: Final = 1.0
 """Seconds over which a rate is averaged where nothing else is said."""
@@ -148,16 +149,7 @@ def oscillations(time: Array, rate: Array, window: Window) -> float:
 OVER_S: Final = 0.01
 
 
-class Excursion(NamedTuple):
-    """The highest excursion; all 0 if the delay never leaves the base."""
-
-    height_s: float
-    """Of its highest sample above the base."""
-    duration_s: float
-    begin_s: float
-
-
-def spike(time: Array, delay: Array, base_s: float, over_s: float = OVER_S) -> Excursion:
+def spike(time: Array, delay: Array, base_s: float, over_s: float = OVER_S) -> Spike:
     """The highest of the stretches of samples in which delay > base + over without a break; seconds.
 
     Height: max(delay) - base inside of it. Duration: from its first sample to the first one behind it, or to the last
@@ -170,12 +162,16 @@ def spike(time: Array, delay: Array, base_s: float, over_s: float = OVER_S) -> E
         raise MeasureError("no samples of a delay")
     highest = int(delay.argmax())
     if not delay[highest] > base_s + over_s:
-        return Excursion(0.0, 0.0, 0.0)
+        return Spike(height_s=0.0, duration_s=0.0, begin_s=0.0)
     below = np.flatnonzero(delay <= base_s + over_s)
     before, behind = below[below < highest], below[below > highest]
     first = int(before[-1]) + 1 if len(before) else 0
     end = int(behind[0]) if len(behind) else len(time) - 1
-    return Excursion(float(delay[highest]) - base_s, float(time[end] - time[first]), float(time[first]))
+    return Spike(
+        height_s=float(delay[highest]) - base_s,
+        duration_s=float(time[end] - time[first]),
+        begin_s=float(time[first]),
+    )
 
 
 WITHIN_S: Final = 0.01
@@ -228,11 +224,11 @@ class Rates:
         if name not in self._of or not 2 <= len(self._of) <= _MOST:
             return None
         others = [rate for other, rate in self._of.items() if other != name]
-        return _known(lambda: starvation(self._of[name], others, window))
+        return tried(lambda: starvation(self._of[name], others, window))
 
     def oscillations(self, name: str, window: Window) -> float | None:
         """`oscillations` of a flow; None without samples."""
-        return _known(lambda: oscillations(*self._of[name], window)) if name in self._of else None
+        return tried(lambda: oscillations(*self._of[name], window)) if name in self._of else None
 
     def pair(self) -> Pair | None:
         """How two long flows come to share; None of fewer, more, or of two that are never there together."""
@@ -251,12 +247,8 @@ class Rates:
         )
 
 
-def spike_of(time: Array, delay: Array, base_s: float) -> Spike:
-    """`spike` as a record."""
-    return Spike(**spike(time, delay, base_s)._asdict())
-
-
-def _known(measure: Callable[[], float]) -> float | None:
+def tried(measure: Callable[[], T]) -> T | None:
+    """What a measure gives; None where it cannot be taken."""
     try:
         return measure()
     except MeasureError:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import isinf
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import (
     arrivals,
     base_rtt_at,
@@ -20,7 +19,7 @@ from bakeoff.measure.delays import (
     told_jitter,
     told_loss,
 )
-from bakeoff.measure.over_time import recovery
+from bakeoff.measure.over_time import recovery, tried
 from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.samples import Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from bakeoff.scenario.run import Change, Flow, Probe, Qdisc, Run
     from bakeoff.scenario.timeline import Timeline
 
-T = TypeVar("T")
 
 MOST: Final = 20
 """More phases than these are not told apart: a link that follows a schedule is one link."""
@@ -97,14 +95,14 @@ def _flow(
         return samples.of("flow", name, metric, part)
 
     told = udp and told_by_tool(samples, name)
-    came = _tried(lambda: arrivals(samples, name, part)) if udp and not told else None
+    came = tried(lambda: arrivals(samples, name, part)) if udp and not told else None
     return PhaseFlow(
-        delivery_rate_bps=_tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
-        goodput_bps=_tried(lambda: goodput_of(run, counters, samples, flow, part)),
-        srtt_s=_tried(lambda: distribution(of("srtt")[1])),
+        delivery_rate_bps=tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
+        goodput_bps=tried(lambda: goodput_of(run, counters, samples, flow, part)),
+        srtt_s=tried(lambda: distribution(of("srtt")[1])),
         delay_s=distribution(came[1]) if came and shares_a_clock(samples, name) else None,
-        jitter_s=_tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,
-        loss=_tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
+        jitter_s=tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,
+        loss=tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
         if udp
         else None,
         recovery_s=_recovery(lambda: of("srtt"), part[0], lambda: base_rtt_at(run, flow, part[0], timeline)),
@@ -122,22 +120,22 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
     [leaf] = station.leaves if len(station.leaves) == 1 else [""]
     return PhaseQueue(
         rate_bps=station.mean_rate(part),
-        utilisation=_tried(lambda: station.utilisation(samples, part)) if station.sampled(samples) else None,
-        sojourn_mean_s=_tried(lambda: distribution(samples.of("queue", leaf, "sojourn", part)[1])),
-        marks=_tried(lambda: counted("marks")),
-        drops=_tried(lambda: counted("drops")),
-        sce_marks=_tried(lambda: counted("sce_marks")),
-        sojourn_little_s=_tried(lambda: little(samples, leaf, part)),
+        utilisation=tried(lambda: station.utilisation(samples, part)) if station.sampled(samples) else None,
+        sojourn_mean_s=tried(lambda: distribution(samples.of("queue", leaf, "sojourn", part)[1])),
+        marks=tried(lambda: counted("marks")),
+        drops=tried(lambda: counted("drops")),
+        sce_marks=tried(lambda: counted("sce_marks")),
+        sojourn_little_s=tried(lambda: little(samples, leaf, part)),
     )
 
 
 def _probe(run: Run, probe: Probe, samples: Samples, part: Window, timeline: Timeline) -> PhaseProbe:
     name = probe.name
-    rtts = _tried(lambda: samples.of("probe", name, "rtt", part))
+    rtts = tried(lambda: samples.of("probe", name, "rtt", part))
     return PhaseProbe(
         rtt_s=distribution(rtts[1]) if rtts else None,
         jitter_s=jitter(*rtts) if rtts else None,
-        loss=_tried(lambda: lost_share(samples, "probe", name, part)),
+        loss=tried(lambda: lost_share(samples, "probe", name, part)),
         recovery_s=_recovery(
             lambda: samples.of("probe", name, "rtt", part),
             part[0],
@@ -148,16 +146,8 @@ def _probe(run: Run, probe: Probe, samples: Samples, part: Window, timeline: Tim
 
 def _recovery(delays: Callable[[], tuple[Array, Array]], since_s: float, base: Callable[[], float]) -> float | None:
     """`recovery` from the beginning of the phase, over the base RTT that the path has in it; None if it never ends."""
-    found = _tried(lambda: recovery(*delays(), since_s, base()))
+    found = tried(lambda: recovery(*delays(), since_s, base()))
     return None if found is None or isinf(found) else found
-
-
-def _tried(measure: Callable[[], T]) -> T | None:
-    """A phase may be too short for a measure, and a flow need not be there in all of them."""
-    try:
-        return measure()
-    except MeasureError:
-        return None
 
 
 def _words(change: Change) -> str:

@@ -30,7 +30,7 @@ from bakeoff.measure.delays import (
     told_loss,
 )
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
-from bakeoff.measure.over_time import Rates, spike_of
+from bakeoff.measure.over_time import Rates, spike
 from bakeoff.measure.rates import End, goodput_of, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import Samples, Window
 from bakeoff.measure.sharing import of_the_only, sharing
@@ -200,8 +200,8 @@ def _flow(given: _Inputs, flow: RunFlow) -> Flow:
     def srtt() -> Distribution:
         return distribution(samples.of("flow", name, "srtt", given.window)[1])
 
-    def spike() -> Spike:
-        return spike_of(*samples.of("flow", name, "srtt", given.window), base_rtt(run, flow))
+    def highest() -> Spike:
+        return spike(*samples.of("flow", name, "srtt", given.window), base_rtt(run, flow))
 
     told = tcp and _tells_packets(counters)
     by_ack = tcp and counted.ecn == "accecn"
@@ -224,7 +224,7 @@ def _flow(given: _Inputs, flow: RunFlow) -> Flow:
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
-        spike=tried(f"{at}.spike", spike) if timed else None,
+        spike=tried(f"{at}.spike", highest) if timed else None,
         starvation=given.rates.starvation(name, given.window),
         oscillations_per_s=given.rates.oscillations(name, given.window),
         seen_marks=counted.received_ce,
@@ -325,7 +325,7 @@ def _probe(given: _Inputs, probe: RunProbe) -> Probe:
         jitter_s=jitter(*answered) if answered else None,
         induced_s=distribution(answered[1] - base) if answered and base is not None else None,
         ipdv_s=given.tried(f"{at}.ipdv_s", lambda: distribution(ipdv(*answered, probe.every_s))) if answered else None,
-        spike=spike_of(*answered, base) if answered and base is not None else None,
+        spike=spike(*answered, base) if answered and base is not None else None,
     )
 
 
