@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _LARGEST = 256 << 20
 """Bytes of a JSON file of a results folder. A million short flows take about 30 MB."""
 
-_OF_A_RUN = (layout.RUN, layout.SERIES, layout.COUNTERS)
+_OF_A_RUN = frozenset((layout.RUN, layout.SERIES, layout.COUNTERS))
 """A folder that holds one of these files holds a run, or what is left of one."""
 
 R = TypeVar("R", bound=Record)
@@ -259,30 +259,17 @@ def folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Pa
 
     What the system refuses is noted in `unreadable`. No link is followed.
     """
-    waiting = [os.fspath(root)]
-    while waiting:
-        here = waiting.pop()
-        try:
-            with os.scandir(here) as listed:
-                entries = [*listed]
-        except OSError as error:
-            unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
-            continue
+
+    def refused(error: OSError) -> None:
+        unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
+
+    for here, below, names in os.walk(root, onerror=refused):
         path = Path(here)
-        if layout.is_partial(path.name):
-            yield path, False
-        elif any(entry.name in _OF_A_RUN and not _is_folder(entry, links=True) for entry in entries):
-            yield path, True
-        else:
-            waiting += sorted((entry.path for entry in entries if _is_folder(entry, links=False)), reverse=True)
-
-
-def _is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
-    """Whether it is a folder, or with `links` a link to one; what the system does not tell is none."""
-    try:
-        return entry.is_dir(follow_symlinks=links)
-    except OSError:
-        return False
+        is_run = not _OF_A_RUN.isdisjoint(names)
+        if layout.is_partial(path.name) or is_run:
+            yield path, not layout.is_partial(path.name)
+            below.clear()
+        below.sort()
 
 
 def read_campaign(root: Path) -> CampaignRecord | None:
