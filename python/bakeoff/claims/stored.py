@@ -46,7 +46,7 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
     if not known or not _suites(known) & _catalog_suites():
         return Stored([], frozenset(), 0, 0)
     seeds = Counter(repetitions.values()).most_common(1)[0][0]
-    names = {_name(result) for result in known.values()}
+    names = {result.run.name for result in known.values()}
     engine = kind(next(iter(known.values())).record.engine)
 
     def is_there(statement: Statement) -> bool:
@@ -86,11 +86,6 @@ def _catalog_suites() -> set[str]:
     from bakeoff.scenario import catalog
 
     return {path.parent.name for path in catalog.root().glob("suites/*/*.yaml")}
-
-
-def _name(result: Result) -> str:
-    at = result.run
-    return f"{at.suite}/{at.scenario}/{at.run}"
 
 
 def _has_runs(statement: Statement, names: set[str]) -> bool:

@@ -23,11 +23,27 @@ if TYPE_CHECKING:
     from bakeoff.text.columns import Column
 
 
-class Shown:
-    """A stream that shows control characters as escapes (`\\x1b`); lines and tabs stay."""
+class _Stream:
+    """A stream that changes how the one beneath is written to."""
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
+
+    def write(self, text: str) -> int:
+        """Write the text, and return the number of its characters."""
+        raise NotImplementedError
+
+    def writelines(self, lines: list[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a stream has)
+        return getattr(self.beneath, name)
+
+
+class Shown(_Stream):
+    """A stream that shows control characters as escapes (`\\x1b`); lines and tabs stay."""
 
     def write(self, text: str) -> int:
         """Write the text, and return the number of its characters."""
@@ -35,20 +51,9 @@ class Shown:
         self.beneath.write("\r\n".join(printable(part) for part in text.split("\r\n")))
         return len(text)
 
-    def writelines(self, lines: list[str]) -> None:
-        """Write several texts."""
-        for line in lines:
-            self.write(line)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a stream has)
-        return getattr(self.beneath, name)
-
-
-class Lenient:
+class Lenient(_Stream):
     """A stream for progress and messages: what cannot be written (full disk, reader gone) is lost and ends nothing."""
-
-    def __init__(self, beneath: TextIO) -> None:
-        self.beneath = beneath
 
     def write(self, text: str) -> int:
         """Write the text if that can be, and return the number of its characters."""
@@ -56,18 +61,10 @@ class Lenient:
             self.beneath.write(text)
         return len(text)
 
-    def writelines(self, lines: list[str]) -> None:
-        """Write several texts."""
-        for line in lines:
-            self.write(line)
-
     def flush(self) -> None:
         """Write what waits, if that can be."""
         with suppress(OSError):
             self.beneath.flush()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a stream has)
-        return getattr(self.beneath, name)
 
 
 def guard() -> None:

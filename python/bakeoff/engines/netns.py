@@ -105,8 +105,7 @@ class Namespaces:
 
     def estimate_s(self, run: Run) -> float:
         """Real time: a run's length and what surrounds it."""
-        duration_s: float = run.duration_s
-        return duration_s + _AROUND_S
+        return run.duration_s + _AROUND_S
 
 
 def choose(make: str | None) -> Namespaces:

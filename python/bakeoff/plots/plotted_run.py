@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.errors import MeasureError
+from bakeoff.errors import BakeoffError, MeasureError
 from bakeoff.measure import Samples, bottleneck, summary_of
 from bakeoff.measure import path as path_of
 from bakeoff.measure.bottleneck import capacity
@@ -86,6 +86,26 @@ class PlottedRun:
     def between(self) -> str:
         """What the names of a recording's flows leave out, in words; empty if nothing."""
         return short_names([flow.name for flow in self.flows])[1]
+
+    @cached_property
+    def trace(self) -> Samples | None:
+        """What congestion controls told after every ACK; None without a trace."""
+        try:
+            return Samples(self.result.trace_parts())
+        except BakeoffError:
+            return None
+
+    def traced(self, name: str, metric: str) -> tuple[Array, Array] | None:
+        """Times [s] and values of a flow's metric after every ACK; None without a trace of it."""
+        part = ("flow", name, f"cc.{metric}")
+        return self.trace.of(*part) if self.trace is not None and part in self.trace else None
+
+    def every(self, name: str, metric: str) -> tuple[Array, Array] | None:
+        """The same, from the samples where there is no trace."""
+        traced = self.traced(name, metric)
+        if traced is not None or ("flow", name, metric) not in self.samples:
+            return traced
+        return self.samples.of("flow", name, metric)
 
     def ran(self, flow: Flow) -> tuple[str | None, str | None]:
         """The congestion control and the feedback that a flow had, as the engine reported it."""

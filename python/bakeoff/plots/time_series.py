@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
-from bakeoff.errors import BakeoffError, MeasureError
-from bakeoff.measure import Samples
+from bakeoff.errors import MeasureError
 from bakeoff.plots.plotted_run import Line, PlottedRun, bottlenecks, direction, lines
 from bakeoff.plots.style import plain
 from bakeoff.tables import run_labels
@@ -99,11 +98,10 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
 
     from bakeoff.plots import panels
 
-    traces = {shown.label: _trace(shown) for shown in several}
     drawn = [line for line in lines(several) if any(f.transport == "tcp" for _, f in line.members)]
-    if not any(_window(traces, s, f, "cwnd") for line in drawn for s, f in line.members):
+    if not any(s.every(f.name, "cwnd") for line in drawn for s, f in line.members):
         raise MeasureError(f"{run_labels.title(several[0].result)}: no congestion window of a flow was sampled")
-    alphas = [line for line in drawn if any(_traced(traces, s, f, "alpha") is not None for s, f in line.members)]
+    alphas = [line for line in drawn if any(s.traced(f.name, "alpha") is not None for s, f in line.members)]
     by_control = _split(drawn)
     made = panels.picture(several, len(by_control) + bool(alphas))
     shown_thresholds = False
@@ -114,22 +112,22 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
         control = plain(shown.control(flow)) if len(by_control) > 1 else ""
         axes.set_ylabel(f"{control}\nwindow [packets]".lstrip())
         for line in part:
-            windows = [_window(traces, s, f, "cwnd") for s, f in line.members]
+            windows = [s.every(f.name, "cwnd") for s, f in line.members]
             known = [one for one in windows if one is not None]
             _windows(panel, line, known)
-            thresholds = [_window(traces, s, f, "ssthresh") for s, f in line.members]
+            thresholds = [s.every(f.name, "ssthresh") for s, f in line.members]
             if len(line.members) == 1 and thresholds[0] is not None:
                 time, value = thresholds[0]
                 axes.step(time, value, where="post", color=line.colour, linewidth=1, linestyle=":", zorder=2.5)
                 shown_thresholds = True
-        _threshold_limits(panel, traces, part)
+        _threshold_limits(panel, part)
         panels.over_time(panel, several)
     if alphas:
         panel = panels.Panel(made.axes[-1], "", "alpha")
         made.panels.append(panel)
         panel.axes.set_ylabel("alpha [1]")
         for line in alphas:
-            _windows(panel, line, [a for s, f in line.members if (a := _traced(traces, s, f, "alpha")) is not None])
+            _windows(panel, line, [a for s, f in line.members if (a := s.traced(f.name, "alpha")) is not None])
         panels.over_time(panel, several)
     if not drawn or all(panel.extent is None for panel in made.panels):
         raise MeasureError(f"{run_labels.title(several[0].result)}: no flow has a congestion window; cwnd is TCP's")
@@ -389,31 +387,6 @@ def _split(drawn: Sequence[Line]) -> list[list[Line]]:
     return [[line for line in drawn if line.colour == colour] for colour in colours]
 
 
-Traces = dict[str, "Samples | None"]
-
-
-def _trace(shown: PlottedRun) -> Samples | None:
-    try:
-        return Samples(shown.result.trace_parts())
-    except BakeoffError:
-        return None
-
-
-def _traced(traces: Traces, shown: PlottedRun, flow: Flow, metric: str) -> tuple[Array, Array] | None:
-    trace = traces[shown.label]
-    if trace is None or ("flow", flow.name, f"cc.{metric}") not in trace:
-        return None
-    return trace.of("flow", flow.name, f"cc.{metric}")
-
-
-def _window(traces: Traces, shown: PlottedRun, flow: Flow, metric: str) -> tuple[Array, Array] | None:
-    """Every ACK's where there is a trace, else the samples."""
-    traced = _traced(traces, shown, flow, metric)
-    if traced is not None or ("flow", flow.name, metric) not in shown.samples:
-        return traced
-    return shown.samples.of("flow", flow.name, metric)
-
-
 def _windows(panel: Panel, line: Line, parts: Sequence[tuple[Array, Array]]) -> None:
     """Windows are drawn as they are: their sawteeth are what one looks for, and means would saw them off."""
     from bakeoff.plots import panels
@@ -425,14 +398,14 @@ def _windows(panel: Panel, line: Line, parts: Sequence[tuple[Array, Array]]) -> 
         panel.axes.plot(time, value, color=line.colour, linewidth=1.1, linestyle=line.dash, alpha=alpha, **look)
 
 
-def _threshold_limits(panel: Panel, traces: Traces, part: Sequence[Line]) -> None:
+def _threshold_limits(panel: Panel, part: Sequence[Line]) -> None:
     """Thresholds before the first loss may be huge: the axis ends at twice the windows, and says so."""
     if panel.extent is None:
         return
     most = 2 * panel.extent[1]
     for line in part:
         for shown, flow in line.members if len(line.members) == 1 else ():
-            threshold = _window(traces, shown, flow, "ssthresh")
+            threshold = shown.every(flow.name, "ssthresh")
             if threshold is not None:
                 panel.saw(threshold[1])
     if panel.extent[1] > most:

@@ -44,7 +44,7 @@ class FinishedRuns:
             raise RenderError(f"{self.root}: no finished run")
         self.by_name: dict[str, list[Result]] = {}
         for result in sorted(self.results, key=lambda result: int(result.run.seed)):
-            self.by_name.setdefault(name_of(result), []).append(result)
+            self.by_name.setdefault(result.run.name, []).append(result)
 
     @property
     def engine(self) -> str:
@@ -85,9 +85,3 @@ class FinishedRuns:
         head = name.rsplit("/", 1)[0]
         inside = [known for known in self.by_name if known.startswith(f"{head}/")]
         return did_you_mean(name, inside or self.by_name)
-
-
-def name_of(result: Result) -> str:
-    """`suite/scenario/run` of a result."""
-    at = result.run
-    return f"{at.suite}/{at.scenario}/{at.run}"

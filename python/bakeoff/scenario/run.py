@@ -459,6 +459,11 @@ class Run(Grown):
         return run_key(self.suite, self.scenario, self.run, self.seed)
 
     @property
+    def name(self) -> str:
+        """`suite/scenario/run` as it was published, the same for all repetitions."""
+        return f"{self.suite}/{self.scenario}/{self.run}"
+
+    @property
     def n_flows(self) -> int:
         """Flows, and objects of short flows: what the size of the document grows with."""
         return sum(len(flow.source.objects) if isinstance(flow.source, Short) else 1 for flow in self.flows)

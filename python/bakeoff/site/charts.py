@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError, MeasureError
-from bakeoff.measure import Samples
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import delay_over_time
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.plots import colours
@@ -390,46 +389,31 @@ def _per_second(counter: Series) -> Series:
 
 
 def _windows(shown: PlottedRun, drawn: Sequence[Line]) -> list[Chart]:
-    trace = _trace_of(shown)
     windows, inner = [], []
     top = 0.0
     for line in drawn:
         names = [flow.name for _, flow in line.members if flow.transport == "tcp"]
-        found = [one for name in names if (one := _window(shown, trace, name, "cwnd")) is not None]
+        found = [one for name in names if (one := shown.every(name, "cwnd")) is not None]
         if not found:
             continue
         windows.append(_trace(shown, line, found, of=_key(line), mean=None, style="line"))
         top = max(top, *(float(value.max()) for _, value in found))
         if len(line.members) > 1:
             continue
-        threshold = _window(shown, trace, names[0], "ssthresh")
+        threshold = shown.every(names[0], "ssthresh")
         if threshold is not None:
             label = f"ssthresh of {line.label}"
             windows.append(_trace(shown, line, [threshold], of=label, mean=None, style="thin", label=label))
-        alpha = _window(shown, trace, names[0], "alpha")
+        alpha = shown.every(names[0], "alpha")
         if alpha is not None:
             inner.append(_trace(shown, line, [alpha], of=_key(line), mean=None, style="line"))
-    notes = ["It has the window after every ACK."] if trace is not None and windows else []
+    notes = ["It has the window after every ACK."] if shown.trace is not None and windows else []
     title = "Congestion window and slow start threshold (ssthresh)"
     return [
         # Thresholds before the first loss may be huge.
         _cut(Chart("cwnd", title, "packets", windows, notes=notes), 1.5 * top),
         Chart("alpha", "Alpha, the average share of marks", "1", inner),
     ]
-
-
-def _trace_of(shown: PlottedRun) -> Samples | None:
-    try:
-        return Samples(shown.result.trace_parts())
-    except BakeoffError:
-        return None
-
-
-def _window(shown: PlottedRun, trace: Samples | None, name: str, metric: str) -> Series | None:
-    """Every ACK's where there is a trace, else the samples."""
-    if trace is not None and ("flow", name, f"cc.{metric}") in trace:
-        return trace.of("flow", name, f"cc.{metric}")
-    return shown.samples.of("flow", name, metric) if ("flow", name, metric) in shown.samples else None
 
 
 def _retransmissions(shown: PlottedRun, drawn: Sequence[Line]) -> Chart:

@@ -14,8 +14,7 @@ _NAMED: Final = 4
 
 def title(result: Result) -> str:
     """Which run this is: `l4s-tests/s6-rfc3168/ns-prague-vs-cubic-…`."""
-    at = result.run
-    return f"{at.suite}/{at.scenario}/{at.run}"
+    return result.run.name
 
 
 def in_effect(result: Result, summary: Summary) -> list[str]:

@@ -157,8 +157,7 @@ class Testbed:
 
     def estimate_s(self, run: Run) -> float:
         """Real time: a run's length and what surrounds it."""
-        duration_s: float = run.duration_s
-        return duration_s + _AROUND_S
+        return run.duration_s + _AROUND_S
 
     def _machines(self, run: Run) -> list[Connection]:
         return [self.connections[node.name] for node in run.nodes]
