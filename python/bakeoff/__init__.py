@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.api import Result, Results, duel, load, measured, run
+    from bakeoff.api import Result, Results, duel, load, measured, run, verify
 
     __version__: str
 
-__all__ = ["BakeoffError", "Result", "Results", "__version__", "duel", "load", "measured", "run"]
+__all__ = [
+    "BakeoffError", "Result", "Results", "__version__", "duel", "load", "measured", "run", "verify",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

@@ -2,9 +2,12 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+
+import bakeoff
 
 SCENARIO = """
 scenario: one
@@ -167,10 +170,16 @@ def test_it_turns_red_when_something_is_broken(verify, recorded, setting, patter
     assert f"differs: {turned}" in err
 
 
-def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
-    from bakeoff.cli import verify as command
+def test_python_gets_the_same_verdicts(verify, recorded):
+    found = bakeoff.verify("tiny/longer", jobs=1)
+    assert [(each.claim.name, each.outcome.size.word) for each in found.decided] == [("tiny/longer", "does not hold")]
+    assert (found.differences, found.unrecorded) == ([], [])
 
-    monkeypatch.setattr(command, "_made_by", lambda _: "by another simulator")
+
+def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
+    from bakeoff.api import do_verify
+
+    monkeypatch.setattr(do_verify, "_made_by", lambda _: "by another simulator")
     code, _, err = verify("full")
     assert code == 0
     assert "its runs are of other models or versions; they are done again" in err
@@ -220,6 +229,8 @@ def test_runs_and_flows_that_are_not_there_are_told_before_anything_runs(verify,
 
 
 def test_the_runs_of_verify_are_listed_with_the_other_campaigns(verify, recorded, cli):
+    shutil.rmtree("results", ignore_errors=True)  # other tests change values, which makes runs of other names
+    assert verify("--quiet")[0] == 0
     code, out, _ = cli("results", "--json")
     assert code == 0
     # Two runs of three seeds each.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bakeoff
-from bakeoff import api
+from bakeoff.api import do_runs
 from bakeoff.engines.kernel import build
 from bakeoff.engines.ssh import connection
 from bakeoff.errors import BakeoffError
@@ -17,7 +17,7 @@ from bakeoff.errors import BakeoffError
 PACKAGE = Path(bakeoff.__file__).parent
 
 
-@pytest.mark.parametrize("make", [connection.private_folder, api._temporary.__wrapped__])
+@pytest.mark.parametrize("make", [connection.private_folder, do_runs._temporary.__wrapped__])
 def test_a_temporary_folder_is_this_users_alone(tmp_path, monkeypatch, make):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)

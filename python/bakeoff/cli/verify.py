@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -29,37 +28,12 @@ from bakeoff.cli.options import (
 from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from bakeoff.claims.claim import Claim
-    from bakeoff.claims.expression import Values
-    from bakeoff.claims.required_runs import RequiredRuns
-    from bakeoff.claims.verdict import Decided, Outcome
-    from bakeoff.cli.progress import Detail
+    from bakeoff.api.do_verify import EngineCost
+    from bakeoff.campaign import Execution, Report
+    from bakeoff.results import Request
     from bakeoff.scenario import Run
 
 SEEDS: Final = 3
-
-
-class _Doing(NamedTuple):
-    """How runs are done that are missing."""
-
-    jobs: int
-    show: Detail
-    store: str | None
-    fresh: bool
-    dask: str | None
-
-
-class _Cost(NamedTuple):
-    """What one engine has to do."""
-
-    engine: str
-    needed: int
-    """Runs of the claims that it can do."""
-    missing: list[Run]
-    """Those of them without a result that may stand."""
-    refused: dict[str, str]
-    estimate_s: float
-    """Wall time with all the jobs."""
 
 
 def verify(
@@ -111,9 +85,11 @@ def verify(
                                                        with another value: what depends on it turns
     """
     from bakeoff import campaign, engines
+    from bakeoff.api import do_verify
+    from bakeoff.campaign.store import place
     from bakeoff.claims import expected
     from bakeoff.claims.claim import load, select
-    from bakeoff.claims.required_runs import required_runs
+    from bakeoff.cli.run import execute, tell_taken
     from bakeoff.scenario import parse_settings
     from bakeoff.tables import claim_report as shown
 
@@ -128,18 +104,27 @@ def verify(
     if write_docs and len(chosen) < len(everything):
         raise UsageError(f"--write-docs writes about all claims; expected no '{pattern}'")
     engines.get(engine)
-    known = expected.load()
-    wanted = required_runs([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
-    doing = _Doing(jobs or campaign.cores(), show, store, fresh, dask)
+    execution = campaign.Execution(
+        engine=engine, jobs=jobs or campaign.cores(), dask=dask, store=place(store), fresh=fresh
+    )
+    wanted = do_verify.runs_of(chosen, seeds, parse_settings(set_ or ()))
     if dry_run:
-        costs = [_cost(several, name, doing.jobs) for name, several in _by_engine(wanted, engine).items()]
-        _tell_cost(costs, doing.jobs, as_json=as_json)
+        _tell_cost(do_verify.costs(wanted, execution), jobs or campaign.cores(), as_json=as_json)
         return
-    decided = _decided(chosen, wanted, engine, doing)
-    differ = [] if set_ and not known else expected.differences(decided, known, engine)
+
+    def run(runs: list[Run], root: Path, execution: Execution, *, request: Request, resume: bool) -> Report:
+        report = execute(runs, root, request, execution, resume=resume, show=show, again="bakeoff verify")
+        if show != "quiet":
+            tell_taken(report)
+        return report
+
+    found = do_verify.verdicts(
+        chosen, wanted, execution, changed=bool(set_), run=run, tell=lambda said: typer.echo(said, err=True)
+    )
+    decided, differ, new = found.decided, found.differences, found.unrecorded
     if record:
         expected.record(decided, engine)
-        differ = []
+        differ, new = [], []
     if as_json:
         typer.echo(json.dumps(shown.as_json(decided, differ, engine), indent=2, ensure_ascii=False))
     else:
@@ -147,8 +132,7 @@ def verify(
     if write_docs:
         for path in shown.write_docs(decided, expected.load(), engine, Path()):
             typer.echo(f"wrote {path}", err=True)
-    new = [] if record else expected.unrecorded([each for each in decided if each.claim.statement], known, engine)
-    if new and known:
+    if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""
         typer.echo(f"without a recorded verdict for {engine}: {', '.join(new[:3])}{more}", err=True)
     for line in differ:
@@ -157,54 +141,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _decided(claims: list[Claim], wanted: dict[Any, RequiredRuns], engine: str, doing: _Doing) -> list[Decided]:
-    """Do what is missing, measure, and decide."""
-    from bakeoff.claims.verdict import decide, of_claims
-
-    outcomes: dict[Any, Outcome] = {}
-    for name, several in _by_engine(wanted, engine).items():
-        paths, values, refused, failed = _measured(several, name, doing)
-        outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
-    return of_claims(claims, outcomes)
-
-
-def _by_engine(wanted: dict[Any, RequiredRuns], engine: str) -> dict[str, list[RequiredRuns]]:
-    """The statements by the engine that does their runs: the one that was asked for, or the one that a cause names."""
-    found: dict[str, list[RequiredRuns]] = {}
-    for statement, each in wanted.items():
-        found.setdefault(statement.engine or engine, []).append(each)
-    return found
-
-
-def _possible(several: list[RequiredRuns], engine: str) -> tuple[list[Run], dict[str, str]]:
-    """The runs that the engine can do and that decide something, and the reasons for those that it refuses."""
-    from bakeoff import campaign
-
-    runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
-    can, refused = campaign.accepted(list(runs.values()), engine)
-    # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
-    decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
-    return [run for run in can if run.key in decidable], refused
-
-
-def _root(engine: str) -> Path:
-    from bakeoff import campaign
-
-    return campaign.VERIFY / engine.replace("/", "_")
-
-
-def _cost(several: list[RequiredRuns], engine: str, jobs: int) -> _Cost:
-    """What the engine would have to do for these statements."""
-    from bakeoff import campaign
-    from bakeoff.cli.run import estimate_s
-
-    can, refused = _possible(several, engine)
-    root = _root(engine)
-    missing = campaign.missing(can, root) if _same(root, engine) else can
-    return _Cost(engine, len(can), missing, refused, estimate_s(missing, engine, jobs))
-
-
-def _tell_cost(costs: list[_Cost], jobs: int, *, as_json: bool) -> None:
+def _tell_cost(costs: list[EngineCost], jobs: int, *, as_json: bool) -> None:
     """On standard output, one line or one object for each engine."""
     from bakeoff.cli.run import duration
 
@@ -232,79 +169,3 @@ def _tell_cost(costs: list[_Cost], jobs: int, *, as_json: bool) -> None:
         if cost.refused:
             first = next(iter(cost.refused))
             typer.echo(printable(f"{len(cost.refused)} more cannot be run here: {first}: {cost.refused[first]}"))
-
-
-def _measured(
-    several: list[RequiredRuns], engine: str, doing: _Doing
-) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
-    """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
-    from bakeoff import campaign, results
-    from bakeoff.campaign.store import place
-    from bakeoff.claims.evaluate import evaluate
-    from bakeoff.claims.required_runs import calls_by_folder
-    from bakeoff.cli.run import execute, tell_taken
-
-    can, refused = _possible(several, engine)
-    root = _root(engine)
-    failed: dict[str, str] = {}
-    if can:
-        execution = campaign.Execution(
-            engine=engine, jobs=doing.jobs if doing.dask is None else None, dask=doing.dask, store=place(doing.store),
-            fresh=doing.fresh, note=_made_by(engine),
-        )  # fmt: skip
-        report = execute(
-            can,
-            root,
-            results.Request(kind="verify"),
-            execution,
-            resume=_reusable(root, engine),
-            show=doing.show,
-            again="bakeoff verify",
-        )
-        if doing.show != "quiet":
-            tell_taken(report)
-        failed = {done.key: done.error or "failed" for done in report.failed}
-    paths = {run.key: root / run.key for run in can if run.key not in failed}
-    return paths, evaluate(calls_by_folder(several, paths), doing.jobs), refused, failed
-
-
-def _made_by(engine: str) -> str:
-    """What a result has to be of, besides its document, versions and model epoch: the simulator as it was built."""
-    from hashlib import file_digest
-
-    if engine != "sim":
-        return "for bakeoff verify"
-    from bakeoff import _sim
-
-    with Path(_sim.__file__).open("rb") as file:
-        return f"for bakeoff verify, by the simulator {file_digest(file, 'sha256').hexdigest()[:16]}"
-
-
-def _reusable(root: Path, engine: str) -> bool:
-    """Whether the folder's runs may stand; if they are of other models, they are removed, and it may not."""
-    same = _same(root, engine)
-    if same is None:
-        return root.is_dir() and any(root.iterdir())
-    if not same:
-        typer.echo(f"{root}: its runs are of other models or versions; they are done again", err=True)
-        shutil.rmtree(root)
-    return same
-
-
-def _same(root: Path, engine: str) -> bool | None:
-    """Whether the folder's runs are of the models and versions of today; None if it holds no campaign."""
-    from bakeoff import engines, results
-    from bakeoff.version import MODEL_EPOCH
-
-    record = results.read_campaign(root) if root.is_dir() else None
-    if record is None:
-        return None
-    if record.kind != "verify":
-        raise UsageError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
-    made = record.provenance
-    return (
-        made.model_epoch == MODEL_EPOCH
-        and made.note == _made_by(engine)
-        and record.versions == engines.get(engine).versions()
-        and record.engine == engine
-    )

@@ -1,0 +1,24 @@
+"""What a notebook or a script uses, each imported when it is first asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from bakeoff.api.do_runs import duel, run
+    from bakeoff.api.do_verify import verify
+    from bakeoff.api.result import Result, Results, load, measured
+
+__all__ = ["Result", "Results", "duel", "load", "measured", "run", "verify"]
+
+_MODULE_OF: Final = {
+    "Result": "result", "Results": "result", "load": "result", "measured": "result", "duel": "do_runs",
+    "run": "do_runs", "verify": "do_verify",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (each has its own type above)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -1,0 +1,194 @@
+"""`bakeoff.run` and `bakeoff.duel`: runs from a notebook or a script."""
+
+from __future__ import annotations
+
+import atexit
+import operator
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bakeoff import campaign, results
+from bakeoff.arguments import check
+from bakeoff.campaign.store import place
+from bakeoff.duels import Duel
+from bakeoff.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+from bakeoff.api.result import Result, Results
+
+
+def duel(
+    cc1: str | type,
+    cc2: str | type,
+    *,
+    qdisc: str = Duel.qdisc,
+    rate: str = Duel.rate,
+    rtt: str = Duel.rtt,
+    rtt2: str | None = Duel.rtt2,
+    duration: str = Duel.duration,
+    seed: int = 1,
+    engine: str = "sim",
+    out: Path | str | None = None,
+    trace: Sequence[str] = (),
+    capture: Sequence[str] = (),
+    store: str | None = None,
+    fresh: bool = False,
+    note: str | None = None,
+) -> Result:
+    """Let two bulk flows compete at one bottleneck and return what came out.
+
+    `qdisc` is in tc's words; `rate`, the round-trip times and `duration` have units. `rtt2` gives the second flow a
+    round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
+    (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
+    `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
+    folder is a temporary one that goes when Python ends: the same duel gives the same result again. It is taken from
+    the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. BakeoffError for
+    what cannot be read or is not modelled, RunError if the run failed.
+    """
+    from bakeoff import scenario
+
+    for name, cc in (("cc1", cc1), ("cc2", cc2)):
+        if not isinstance(cc, str | type):
+            raise UsageError(f"duel: {name}: {cc!r}; expected a name such as 'cubic', a file's class or a class")
+    check(
+        "duel", qdisc=("text", qdisc), rate=("rate", rate), rtt=("time", rtt), rtt2=("time?", rtt2),
+        duration=("time", duration), seed=("whole", seed), engine=("text", engine), out=("path?", out),
+        trace=("texts", trace), capture=("texts", capture), store=("text?", store), fresh=("flag", fresh),
+        note=("text?", note),
+    )  # fmt: skip
+    seed = operator.index(seed)
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
+    with ExitStack() as classes:
+        names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
+        wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
+        run = scenario.duel(wanted, seed=seed)
+        run = _with_sources(run, names, (cc1, cc2))
+        [run] = _observed([run], trace, capture)
+        root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
+        execution = campaign.Execution(engine=engine, jobs=1, store=place(store), fresh=fresh, note=note)
+        request = results.Request(kind="duel", patterns=(run.run,))
+        [done] = campaign.run([run], root, execution, request=request).runs
+    if done.error is not None:
+        raise RunError(done.error, place=done.key)
+    return Result.read(done.path)
+
+
+def run(
+    patterns: str | Sequence[str],
+    *,
+    only: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seeds: int | None = None,
+    yes: bool = False,
+    jobs: int | None = None,
+    engine: str = "sim",
+    out: Path | str | None = None,
+    resume: bool = False,
+    trace: Sequence[str] = (),
+    capture: Sequence[str] = (),
+    store: str | None = None,
+    fresh: bool = False,
+    note: str | None = None,
+    allow_code: bool = False,
+    strict: bool = False,
+    progress: bool = False,
+) -> Results:
+    """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
+
+    `only` is what every run's name has to match besides, as `-k` of the command line. `settings` replaces values of the
+    scenarios by their place: `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` repetitions of each (by default
+    what the scenario says, or 1); more than 100,000 runs need `yes`.
+
+    `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
+    the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
+    collection too: see `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a
+    BakeoffError if that is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python
+    outside of their own folders. `trace`, `capture`, `store`, `fresh` and `note` as for
+    `duel`. With `progress` a bar says how far it is. BakeoffError as for `campaign.run`.
+    """
+    from bakeoff.scenario import catalog
+
+    check(
+        "run", patterns=("names", patterns), only=("text?", only), settings=("mapping?", settings),
+        seeds=("whole?", seeds), yes=("flag", yes), jobs=("whole?", jobs), engine=("text", engine), out=("path?", out),
+        resume=("flag", resume), trace=("texts", trace), capture=("texts", capture), store=("text?", store),
+        fresh=("flag", fresh), note=("text?", note), allow_code=("flag", allow_code), strict=("flag", strict),
+        progress=("flag", progress),
+    )  # fmt: skip
+    seeds = None if seeds is None else operator.index(seeds)
+    jobs = None if jobs is None else operator.index(jobs)
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"run: jobs: {jobs}; expected at least 1")
+    runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
+    can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
+    if can:  # otherwise the campaign says why
+        runs = can
+    root = campaign.new_folder() if out is None else Path(out)
+    request = results.Request(
+        patterns=(patterns,) if isinstance(patterns, str) else tuple(patterns),
+        only=only,
+        settings=dict(settings or {}),
+        seeds=seeds,
+        trace=tuple(trace),
+        capture=tuple(capture),
+    )
+    execution = campaign.Execution(
+        engine=engine, jobs=jobs, store=place(store), fresh=fresh, allow_code=allow_code, note=note
+    )
+    with _bar(len(runs)) if progress else nullcontext(campaign.Watch()) as watch:
+        report = campaign.run(
+            runs, root, execution, request=request, resume=resume, latest=campaign.LATEST, watch=watch
+        )
+    return Results([Result.read(done.path) for done in report.runs], refused)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[campaign.Watch]:
+    """A bar on a terminal or in a notebook, which follows a campaign."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()) as bar:
+        task = bar.add_task("", total=total)
+        yield campaign.Watch(on_done=lambda _: bar.advance(task))
+
+
+def _named(cls: type) -> AbstractContextManager[str]:
+    from bakeoff.engines import python_cc
+
+    return python_cc.given(cls)
+
+
+def _with_sources(run: Run, names: Sequence[str], ccs: Sequence[str | type]) -> Run:
+    """The run with the SHA-256 of the source text of class objects."""
+    classes = {name: cc for name, cc in zip(names, ccs, strict=True) if not isinstance(cc, str)}
+    if not classes:
+        return run
+    from bakeoff.engines.python_cc import sha256
+
+    flows = [
+        flow.model_copy(update={"cc_sha256": sha256(classes[flow.cc])}) if flow.cc in classes else flow
+        for flow in run.flows
+    ]
+    return run.model_copy(update={"flows": flows})
+
+
+def _observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
+    if not trace and not capture:
+        return runs
+    from bakeoff.scenario.observe import observe
+
+    return [observe(run, trace=trace, capture=capture) for run in runs]
+
+
+@cache
+def _temporary() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="bakeoff-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
