@@ -207,6 +207,21 @@ def test_the_command_line_is_the_same_for_every_run(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "clock", "left_out"),
+    [
+        ({"CRYPTO_JITTERENTROPY": "y"}, "virtual", True),
+        ({"CRYPTO_JITTERENTROPY": "y"}, "real", False),
+        ({"CRYPTO_JITTERENTROPY": "n"}, "virtual", False),
+        ({}, "virtual", False),
+    ],
+)
+def test_what_never_ends_in_virtual_time_is_left_out(tmp_path, options, clock, left_out):
+    kernel = BuiltKernel("x", tmp_path / "linux", "6.12.95", "", options)
+    words = boot.command_line(kernel, memory="256M", uml_dir=tmp_path, clock=clock)
+    assert ("initcall_blacklist=jent_mod_init" in words[: words.index("--")]) == left_out
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"memory": "256"}, "memory '256': expected a number and K, M or G"),
