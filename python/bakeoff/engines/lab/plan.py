@@ -100,15 +100,12 @@ class TcpSink(Placed):
     """What it tells the application that sends; nothing if absent."""
 
 
-@final
-class TcpSource(Placed):
-    """Sends it."""
+class Sending(Placed):
+    """What senders of both protocols are told."""
 
-    role: Literal["tcp-source"]
     name: str
     to: str
     """`10.0.0.2:5201`"""
-    cc: str
     dscp: int
     start_s: float
     stop_s: float
@@ -116,6 +113,15 @@ class TcpSource(Placed):
     """What the application offers, as in the resolved run."""
     local_port: int
     max_pacing_rate_bps: NotRequired[int]
+    """Of TCP."""
+
+
+@final
+class TcpSource(Sending):
+    """Sends it."""
+
+    role: Literal["tcp-source"]
+    cc: str
 
 
 @final
@@ -132,17 +138,10 @@ class UdpSink(Placed):
 
 
 @final
-class UdpSource(Placed):
+class UdpSource(Sending):
     """Sends them."""
 
     role: Literal["udp-source"]
-    name: str
-    to: str
-    dscp: int
-    start_s: float
-    stop_s: float
-    source: dict[str, object]
-    local_port: int
 
 
 @final

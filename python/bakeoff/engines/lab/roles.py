@@ -7,7 +7,7 @@ from typing import Final
 
 from bakeoff.engines.lab import plan, tunnels
 from bakeoff.engines.lab.match import PROTOCOLS
-from bakeoff.engines.lab.plan import Role, TcpSink, TcpSource, UdpReflector, UdpSink, UdpSource
+from bakeoff.engines.lab.plan import Role, Sending, TcpSink, TcpSource, UdpReflector, UdpSink
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
@@ -94,64 +94,35 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
 
 def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[Role, Role]:
     """Its receiver and its sender."""
-    if flow.transport == "udp":
-        return _udp(run, topology, index, flow)
-    port = TCP_PORT + index
-    sink = TcpSink(
-        role="tcp-sink",
+    udp = flow.transport == "udp"
+    port = (UDP_PORT if udp else TCP_PORT) + index
+    at, offered = topology.namespaces[flow.to], flow.source.model_dump()
+    stop_s = min(flow.stop_s, run.duration_s)
+    sending = Sending(
         name=flow.name,
-        node=flow.to,
-        netns=topology.namespaces[flow.to],
-        port=port,
+        node=flow.from_,
+        netns=topology.namespaces[flow.from_],
+        to=f"{tunnels.address(run, topology, flow)}:{port}",
         dscp=flow.dscp,
-        cc=flow.cc,
+        start_s=flow.start_s,
+        stop_s=stop_s,
+        source=offered,
+        local_port=local_port(run.seed, flow.name),
     )
+    if udp:
+        receives = UdpSink(
+            role="udp-sink", name=flow.name, node=flow.to, netns=at, port=port, start_s=flow.start_s, stop_s=stop_s,
+            source=offered,
+        )  # fmt: skip
+        return receives, {"role": "udp-source", **sending}
+    sink = TcpSink(role="tcp-sink", name=flow.name, node=flow.to, netns=at, port=port, dscp=flow.dscp, cc=flow.cc)
     if flow.source.kind == "short":
         sink["answers"] = "objects"
     elif flow.source.kind == "video":
         sink["answers"] = "segments"
-    source = TcpSource(
-        role="tcp-source",
-        name=flow.name,
-        node=flow.from_,
-        netns=topology.namespaces[flow.from_],
-        to=f"{tunnels.address(run, topology, flow)}:{port}",
-        cc=flow.cc,
-        dscp=flow.dscp,
-        start_s=flow.start_s,
-        stop_s=min(flow.stop_s, run.duration_s),
-        source=flow.source.model_dump(),
-        local_port=local_port(run.seed, flow.name),
-    )
+    source: TcpSource = {"role": "tcp-source", "cc": flow.cc, **sending}
     if flow.max_pacing_rate_bps is not None:
         source["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
-    return sink, source
-
-
-def _udp(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[UdpSink, UdpSource]:
-    port = UDP_PORT + index
-    sink = UdpSink(
-        role="udp-sink",
-        name=flow.name,
-        node=flow.to,
-        netns=topology.namespaces[flow.to],
-        port=port,
-        start_s=flow.start_s,
-        stop_s=min(flow.stop_s, run.duration_s),
-        source=flow.source.model_dump(),
-    )
-    source = UdpSource(
-        role="udp-source",
-        name=flow.name,
-        node=flow.from_,
-        netns=topology.namespaces[flow.from_],
-        to=f"{tunnels.address(run, topology, flow)}:{port}",
-        dscp=flow.dscp,
-        start_s=flow.start_s,
-        stop_s=min(flow.stop_s, run.duration_s),
-        source=flow.source.model_dump(),
-        local_port=local_port(run.seed, flow.name),
-    )
     return sink, source
 
 
