@@ -58,7 +58,7 @@ def test_long_names_become_numbers(letters, dev, ifb):
     # 15 characters fit: 13 and ".b", "ifb." and 11.
     long = "a" * letters
     run = network(
-        nodes=[{"name": name, "kind": "host", "hz": 1, "offloads": True} for name in (long, "b")],
+        nodes=[{"name": name, "kind": "host", "hz": 1000, "offloads": True} for name in (long, "b")],
         links=[{"ends": [long, "b"]}],
         flows=[{"name": "a", "from": "b", "to": long, "cc": "cubic", "start_s": 0.0, "stop_s": 1.0}],
     )
@@ -71,7 +71,7 @@ def test_long_names_become_numbers(letters, dev, ifb):
 
 
 def named(name: str) -> list[dict]:
-    return [{"name": each, "kind": "host", "hz": 1, "offloads": False} for each in ("cli", name, "srv")]
+    return [{"name": each, "kind": "host", "hz": 1000, "offloads": False} for each in ("cli", name, "srv")]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_loop_of_bridges_is_refused():
     with pytest.raises(RefusedError, match=r"links\[2\].ends: c-a closes a loop of bridges"):
         plan(
             network(
-                nodes=[{"name": name, "kind": "bridge", "hz": 1, "offloads": False} for name in names],
+                nodes=[{"name": name, "kind": "bridge", "hz": 1000, "offloads": False} for name in names],
                 links=[{"ends": [one, other]} for one, other in zip(names, "bca", strict=True)],
             )
         )
