@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import bakeoff
 from bakeoff import results
 from bakeoff.campaign.adaptive import Adaptive
 from bakeoff.campaign.sweep_schedule import Budget, Listed, Sweep
@@ -300,3 +301,13 @@ def test_workers_of_dask_do_the_same_runs():
     here, there = (results.survey(Path("results") / name).results for name in ("here", "dask"))
     assert [result.record.digest for result in here] == [result.record.digest for result in there]
     assert len(there) == 2
+
+
+def test_python_gets_the_same_data_set():
+    found = bakeoff.sweep("short.yaml", ["network.rtt=10ms,20ms"], measures=["utilisation"], jobs=1, out="p")
+    assert (found.rows, found.data_set, found.report.failed) == (4, Path("p/sweep"), [])
+    swept("--over", "network.rtt=10ms,20ms", "--measure", "utilisation", "--name", "c")
+    columns = ["network.rtt", "qdisc", "utilisation"]
+    ours, theirs = found.frame(), pl.read_parquet("results/c/sweep/**/*.parquet")
+    assert ours.columns == theirs.columns
+    assert ours.select(columns).rows() == theirs.select(columns).rows()

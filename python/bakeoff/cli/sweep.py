@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -44,16 +42,9 @@ from bakeoff.cli.run import counts, duration, execute, root_of
 from bakeoff.errors import NoKernelError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from bakeoff.api.do_sweep import Plan
     from bakeoff.campaign import Report
-    from bakeoff.campaign.sweep_schedule import Budget, Chooser, Told
-    from bakeoff.scenario import Run
-    from bakeoff.scenario.sweep_points import Parameter, Point
-    from bakeoff.scenario.sweep_runs import SweepRuns
-
-_ASKED_AHEAD = 200
-"""Runs whose cost is added up before any is done; of more the mean is taken."""
+    from bakeoff.campaign.sweep_schedule import Budget, Told
 
 
 def sweep(
@@ -157,63 +148,50 @@ def sweep(
       bakeoff plot --kind heatmap --measure jain     draws the latest
     """
     from bakeoff import campaign, engines
-    from bakeoff.campaign.store import place
-    from bakeoff.campaign.sweep_schedule import Budget, Sweep
-    from bakeoff.claims.evaluate import numbers
-    from bakeoff.results import Request, dataset
+    from bakeoff.api import do_sweep
+    from bakeoff.campaign.sweep_schedule import Budget
+    from bakeoff.results import Request
     from bakeoff.scenario import parse_settings
-    from bakeoff.scenario.sweep_points import parse_over
-    from bakeoff.scenario.sweep_runs import SweepRuns
 
     if keep not in ("measures", "series"):
         raise UsageError(f"--keep: '{keep}'; expected measures or series")
-    if sample is not None and adaptive is not None:
-        raise UsageError("--sample and --adaptive both choose the points; expected one of them")
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
-    timeout_s = seconds("--run-timeout", run_timeout)
-    under_way = jobs
-    jobs = 1 if engines.get(engine).one_at_a_time else jobs or campaign.cores()
-    texts = list(dict.fromkeys([*(measure or []), *([adaptive] if adaptive is not None else [])]))
-    parameters = parse_over(over)
-    cost = Budget.parse(budget)
-    swept = SweepRuns(scenario, parameters, only=only, settings=parse_settings(set_ or ()))
-    times = swept.seeds if seeds is None else seeds
-    plan = _Plan.of(swept, parameters, times, sample=sample, adaptive=adaptive is not None, yes=yes)
-    plan.check_measures(measure or [], adaptive)
-    run_s = _estimate(plan, engine, dry_run=dry_run)
-    plan = plan.with_chooser(cost, run_s, jobs, yes=yes)
-    if dry_run:
-        tell_code(plan.runs(plan.one_by_one[0]))
-        _tell_plan(plan, cost, run_s, jobs, as_json=as_json, err=False)
-        return
-    root = root_of(out, name, resume=resume)
-    if not quiet:
-        _tell_plan(plan, cost, run_s, jobs, as_json=False, err=True)
     request = Request(
         kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=only, seeds=seeds,
         settings=parse_settings(set_ or ()), measures=tuple(measure or ()),
         kept="all" if keep == "series" else "measures",
     )  # fmt: skip
+    cores = do_sweep.jobs_of(engine, jobs)
+    execution = campaign.Execution(
+        engine=engine, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), fresh=fresh, stop_on_failure=stop,
+        # How many workers of Dask there are, Dask knows.
+        jobs=cores if dask is None else jobs, store=do_sweep.default_store(engine, store), allow_code=allow_code,
+        note=note,
+    )  # fmt: skip
+    cost = Budget.parse(budget)
+    plan = do_sweep.Plan.of(request, yes=yes)
+    run_s = _estimate(plan, engine, dry_run=dry_run)
+    plan = plan.with_chooser(cost, run_s, cores, yes=yes)
+    if dry_run:
+        tell_code(plan.runs(plan.one_by_one[0]))
+        _tell_plan(plan, cost, run_s, cores, as_json=as_json, err=False)
+        return
+    root = root_of(out, name, resume=resume)
+    if not quiet:
+        _tell_plan(plan, cost, run_s, cores, as_json=False, err=True)
     given = {
         "--engine": engine if engine != "sim" else None, "--keep": keep if keep != "measures" else None,
         "--fresh": fresh, "--yes": yes, "--allow-code": allow_code, "--budget": budget, "--store": store,
         "--dask": dask, "--run-timeout": run_timeout, "--note": note,
     }  # fmt: skip
-    execution = campaign.Execution(
-        engine=engine, dask=dask, timeout_s=timeout_s, fresh=fresh, stop_on_failure=stop, allow_code=allow_code,
-        # How many workers of Dask there are, Dask knows.
-        jobs=jobs if dask is None else under_way, note=note,
-        store=None if store is None and engine == "sim" else place(store),
-    )  # fmt: skip
 
     def tell(told: Told) -> None:
         if not quiet:
-            _tell_cost(plan, told, budget, jobs)
+            _tell_cost(plan, told, budget, cores)
 
-    assert plan.chooser is not None
-    doing = Sweep(plan.chooser, plan.runs, plan.points, cost, jobs, adaptive, tell)
+    doing = plan.begin(request, cost, cores, tell)
     report = execute(
         doing.first(),
         root,
@@ -223,145 +201,35 @@ def sweep(
         latest=campaign.LATEST,
         again=resume_command(request, root, given),
         show=detail(quiet=quiet, verbose=verbose),
-        also=partial(numbers, texts=tuple(texts)) if texts else None,
+        also=do_sweep.also(request),
         more=doing.more,
         expected=lambda: doing.expected,
     )
-    folder, rows = dataset.write(root, [done.path for done in report.runs])
-    _tell(report, folder, rows, results_bytes=_size(root) if not quiet or as_json else 0, quiet=quiet, as_json=as_json)
+    found = do_sweep.swept(report)
+    _tell(
+        report,
+        found.data_set,
+        found.rows,
+        results_bytes=_size(root) if not quiet or as_json else 0,
+        quiet=quiet,
+        as_json=as_json,
+    )
     if report.failed:
         raise typer.Exit(1)
 
 
-class _Plan:
-    """The points of a sweep, with what their runs have in common."""
-
-    def __init__(
-        self,
-        swept: SweepRuns,
-        lists: Sequence[Point],
-        ranges: Sequence[Parameter],
-        points: Sequence[Point],
-        seeds: int,
-    ) -> None:
-        self._swept = swept
-        self._lists = lists
-        self._ranges = ranges
-        self._seeds = seeds
-        self.one_by_one = points
-        self.points = len(points)
-        self.chooser: Chooser | None = None
-        self.runs_per_point = swept.runs_per_point * seeds * len(lists)
-
-    @classmethod
-    def of(
-        cls,
-        swept: SweepRuns,
-        parameters: Sequence[Parameter],
-        seeds: int,
-        *,
-        sample: str | None,
-        adaptive: bool,
-        yes: bool,
-    ) -> _Plan:
-        """The points, checked: each value alone where there are many. BakeoffError for what cannot be."""
-        from bakeoff.scenario import bounds
-        from bakeoff.scenario import sweep_points as space
-
-        if adaptive:
-            ranges = space.free(parameters, "--adaptive")
-            others = [each for each in parameters if each not in ranges]
-            lists: list[Point] = [
-                dict(zip((each.key for each in others), values, strict=True))
-                for values in product(*(each.values for each in others))
-            ]
-            corners: list[Point] = [
-                {each.key: each.range.at(share) for each in ranges if each.range} for share in (0.0, 1.0)
-            ]
-            points: list[Point] = [{**corner, **lists[0]} for corner in corners]
-        else:
-            ranges, lists = [], [{}]
-            points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample, yes=yes)
-        if seeds < 1:
-            raise UsageError(f"--seeds: {seeds}; expected 1 or more")
-        many = bounds.too_many_runs((1 if adaptive else len(points)) * len(lists) * swept.runs_per_point * seeds)
-        if many is not None and not yes:
-            raise UsageError(f"--over: {many}")
-        swept.check(parameters, [*points, *({**points[0], **each} for each in lists)])
-        for each in parameters:
-            for value in dict.fromkeys(map(_hashable, (p[each.key] for p in points))):
-                swept.runs({**points[0], each.key: value.value})
-        return cls(swept, lists, ranges, points, seeds)
-
-    def with_chooser(self, budget: Budget, run_s: float, jobs: int, *, yes: bool) -> _Plan:
-        """With what chooses the points, once the cost of a run is known about.
-
-        BakeoffError for an adaptive sweep without a budget, and, unless `yes`, with one for very many runs.
-        """
-        from bakeoff.campaign.adaptive import Adaptive
-        from bakeoff.campaign.sweep_schedule import Listed
-        from bakeoff.scenario import bounds
-
-        if not self._ranges:
-            self.chooser = Listed(self.one_by_one)
-            return self
-        room = budget.points(self.runs_per_point, run_s, jobs)
-        if room is None:
-            raise UsageError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
-        many = bounds.too_many_runs(room * self.runs_per_point)
-        if many is not None and not yes:
-            raise UsageError(f"--budget: {many}")
-        self.chooser = Adaptive(self._ranges, room)
-        self.points = room
-        return self
-
-    def runs(self, point: Point) -> list[Run]:
-        """All runs at a point: each combination of the lists, each run of the scenario, each seed."""
-        return [run for each in self._lists for run in self._swept.runs({**point, **each}, self._seeds)]
-
-    def once(self, point: Point) -> list[Run]:
-        """Those of one seed at the first of the lists' values."""
-        return self._swept.runs({**point, **self._lists[0]})
-
-    def check_measures(self, measures: Sequence[str], adaptive: str | None) -> None:
-        """BakeoffError for an expression that names a flow or a probe that no run has."""
-        from bakeoff.claims.evaluate import check_number
-
-        for option, text in (*(("--measure", each) for each in measures), ("--adaptive", adaptive)):
-            if text is not None:
-                check_number(text, (run for point in self.one_by_one for run in self.once(point)), option)
-
-
-class _hashable:  # noqa: N801 (reads as a word)
-    """A value by its words: a mapping is one, too."""
-
-    def __init__(self, value: Any) -> None:  # noqa: ANN401 (plain data)
-        self.value = value
-
-    def __hash__(self) -> int:
-        return hash(str(self.value))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _hashable) and str(self.value) == str(other.value)
-
-
-def _estimate(plan: _Plan, engine: str, *, dry_run: bool) -> float:
-    """About how long a run takes on one core, as the engine says before it does any; it may lack its kernel then."""
-    from bakeoff import engines
-
-    module = engines.get(engine)
-    step = max(1, len(plan.one_by_one) // _ASKED_AHEAD)
-    runs = [plan.once(point)[0] for point in plan.one_by_one[::step]]
+def _estimate(plan: Plan, engine: str, *, dry_run: bool) -> float:
+    """About how long a run takes on one core (s). With `dry_run` the engine may lack its kernel."""
     try:
-        module.check(runs[0])
+        plan.check(engine)
     except NoKernelError as error:
         if not dry_run:
             raise
         typer.echo(f"not checked: {error}", err=True)
-    return sum(map(module.estimate_s, runs)) / len(runs)
+    return plan.estimate_s(engine)
 
 
-def _tell_plan(plan: _Plan, budget: Budget, run_s: float, jobs: int, *, as_json: bool, err: bool) -> None:
+def _tell_plan(plan: Plan, budget: Budget, run_s: float, jobs: int, *, as_json: bool, err: bool) -> None:
     room = budget.points(plan.runs_per_point, run_s, jobs)
     points = plan.points if room is None else min(plan.points, room)
     runs = points * plan.runs_per_point
@@ -379,7 +247,7 @@ def _tell_plan(plan: _Plan, budget: Budget, run_s: float, jobs: int, *, as_json:
     typer.echo(text, err=err)
 
 
-def _tell_cost(plan: _Plan, told: Told, budget: str | None, jobs: int) -> None:
+def _tell_cost(plan: Plan, told: Told, budget: str | None, jobs: int) -> None:
     """What the first runs say of the others."""
     typer.echo(
         f"{told.of} runs took {told.run_s:.2f} s each: "
