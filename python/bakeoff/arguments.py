@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from bakeoff.errors import UsageError
 
 Kind = Literal[
-    "text", "text?", "texts", "texts?", "names", "whole", "whole?", "flag", "path", "path?", "rate", "time", "time?",
+    "text", "text?", "texts", "texts?", "names", "whole", "whole?", "flag", "path", "path?", "paths",
+    "rate", "time", "time?",
     "mapping?",
 ]  # fmt: skip
 """With a question mark None is one, too."""
@@ -21,6 +22,7 @@ _FORMS: Final = {
     "whole": "a whole number",
     "flag": "True or False",
     "path": "a path",
+    "paths": "a list of paths",
     "rate": "text with a unit, such as '50mbit'",
     "time": "text with a unit, such as '20ms'",
     "mapping": 'a dictionary such as {"network.rtt": "40ms"}',
@@ -48,6 +50,10 @@ def _are_texts(value: object) -> bool:
     )
 
 
+def _are_paths(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_IS["path"], value))
+
+
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
@@ -61,5 +67,6 @@ _IS: Final[Mapping[str, Callable[[object], bool]]] = {
     "whole": lambda value: hasattr(value, "__index__") and not isinstance(value, bool),
     "flag": lambda value: isinstance(value, bool),
     "path": lambda value: isinstance(value, str | os.PathLike),
+    "paths": _are_paths,
     "mapping": lambda value: isinstance(value, Mapping) and all(map(_is_text, value)),
 }

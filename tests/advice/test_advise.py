@@ -3,11 +3,13 @@
 import json
 import re
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from bakeoff import campaign, results
+import bakeoff
+from bakeoff import advice, campaign, results
 from bakeoff.advice import Choice, Variant, advise, as_html, sentences
 from bakeoff.advice import numbers as measured
 from bakeoff.advice.choices import words
@@ -316,6 +318,18 @@ def test_the_page_in_a_browser(small):
             found = axe.Axe().run(page).response["violations"]
             assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
         browser.close()
+
+
+def test_python_gets_the_same_advice(small, cli, monkeypatch):
+    monkeypatch.chdir(small)
+    words = {**LINE, "duration": "30s", "mix": "two.yaml"}
+    found = bakeoff.advise(**words, seeds=1, jobs=1, out="python")
+    options = [word for key, value in words.items() for word in (f"--{key}", value)]
+    said = json.loads(cli("advise", *options, "--seeds", "1", "-j", "1", "--out", "command", "--json")[1])
+    asked = Asked(**{**words, "mix": Path("two.yaml")})
+    assert advice.record(asked, found, Path("command")) == said
+    with pytest.raises(BakeoffError, match="advise: up: 20; expected text with a unit"):
+        bakeoff.advise(up=20)
 
 
 def test_another_line_is_not_gone_on_with(small, cli, monkeypatch):

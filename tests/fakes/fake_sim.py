@@ -28,7 +28,7 @@ class HookError(Exception):
     pass
 
 
-def simulate(run: str, modules: dict[str, type]) -> dict:
+def simulate(run: str, modules: dict[str, type], *, exact: bool = False) -> dict:
     document = json.loads(run)
     point = document["point"]
     does = point.get("does")

@@ -126,6 +126,8 @@ def test_what_was_exported_comes_back(tmp_path):
     (tmp_path / f"x{suffix}").write_bytes(content)
     [path] = scan(write_all([tmp_path / f"x{suffix}"], tmp_path / "back"))
     back = result_of(path)
+    [again] = bakeoff.import_([tmp_path / f"x{suffix}"], tmp_path / "python")
+    assert (again.key, again.record.digest) == (back.key, back.record.digest)
     ours, theirs = run.summary.flows["one"], back.summary.flows["cubic"]
     assert back.key == "iperf3/tcp/x.one"
     for metric, factor in (("received", 1), ("retrans", 1), ("srtt", 1e6), ("cwnd", MSS)):

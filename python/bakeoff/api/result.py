@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import io
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -244,6 +246,19 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
     if not all(isinstance(each, _Result) for each in several):
         raise UsageError("measured: results: expected a Result, or a dictionary of names and Results")
     return evaluate.measure(results, expression)
+
+
+def import_(files: Sequence[Path | str], out: Path | str | None = None) -> Results:
+    """Make a results folder of files that Flent or iperf3 recorded, as `bakeoff import` does, and return its runs.
+
+    Without `out` it is a new one below results/. What is wrong with a file that is read all the same is a UserWarning.
+    BakeoffError names the file that cannot be read; then there is no folder.
+    """
+    from bakeoff.imports.folder import write_all
+
+    check("import_", files=("paths", files), out=("path?", out))
+    paths = [Path(file) for file in files]
+    return load(write_all(paths, None if out is None else Path(out), warn=partial(warnings.warn, stacklevel=4)))
 
 
 def load(path: Path | str) -> Results:

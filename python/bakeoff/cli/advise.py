@@ -98,13 +98,11 @@ def advise(
       bakeoff show advice/household                      the household, to copy and change for --mix
       bakeoff advise --mix HOUSEHOLD.yaml --resume       go on where the latest was interrupted
     """
-    from dataclasses import asdict
-
-    from bakeoff import campaign, files, results
-    from bakeoff.advice import advise as advised
+    from bakeoff import campaign, files
+    from bakeoff.api import do_advise
     from bakeoff.campaign.store import place
     from bakeoff.cli.run import execute
-    from bakeoff.scenario.access_line import Asked, own_choices, runs
+    from bakeoff.scenario.access_line import Asked, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
     if html is not None:
@@ -112,8 +110,7 @@ def advise(
     every = runs(asked, seeds=seeds)
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
-    line = {key: str(value) for key, value in asdict(asked).items() if value is not None}
-    request = results.Request(kind="advise", line=line)
+    request = do_advise.request_of(asked)
     given = {
         "--seeds": seeds, "--engine": engine if engine != "sim" else None, "--html": html, "--fresh": fresh,
         "--store": store,
@@ -130,7 +127,7 @@ def advise(
     )
     if report.failed:
         raise typer.Exit(1)
-    advice = advised([results.read(done.path) for done in report.runs], own=own_choices(asked))
+    advice = do_advise.advised(asked, report)
     from bakeoff.advice import page, record, text
     from bakeoff.cli.output import print_rendered
 
