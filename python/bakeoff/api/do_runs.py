@@ -70,7 +70,7 @@ def duel(
         wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
         run = scenario.duel(wanted, seed=seed)
         run = _with_sources(run, names, (cc1, cc2))
-        [run] = _observed([run], trace, capture)
+        [run] = observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
         execution = campaign.Execution(engine=engine, jobs=1, store=place(store), fresh=fresh, note=note)
         request = results.Request(kind="duel", patterns=(run.run,))
@@ -126,7 +126,7 @@ def run(
     jobs = None if jobs is None else operator.index(jobs)
     if jobs is not None and jobs < 1:
         raise UsageError(f"run: jobs: {jobs}; expected at least 1")
-    runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
+    runs = observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
     can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
     if can:  # otherwise the campaign says why
         runs = can
@@ -179,7 +179,8 @@ def _with_sources(run: Run, names: Sequence[str], ccs: Sequence[str | type]) -> 
     return run.model_copy(update={"flows": flows})
 
 
-def _observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
+def observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
+    """The runs with these traces and captures besides their own; see `bakeoff.scenario.observe`."""
     if not trace and not capture:
         return runs
     from bakeoff.scenario.observe import observe

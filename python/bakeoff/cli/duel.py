@@ -96,6 +96,7 @@ def duel(
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results
+    from bakeoff.api.do_runs import observed
     from bakeoff.campaign.store import place
     from bakeoff.cli.run import execute, tell_taken
     from bakeoff.scenario.duel_runs import duels
@@ -103,10 +104,7 @@ def duel(
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
     engine = with_exact(engine, exact)
     runs = duels(every, seeds=seeds, yes=yes)
-    if trace or capture:
-        from bakeoff.scenario.observe import observe
-
-        runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
+    runs = observed(runs, trace or (), capture or ())
     root = out or campaign.new_folder(campaign.DUELS)
     request = results.Request(kind="duel", patterns=tuple(dict.fromkeys(each.run for each in runs)))
     execution = campaign.Execution(

@@ -152,6 +152,7 @@ def run(
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
+    from bakeoff.api.do_runs import observed
     from bakeoff.campaign import campaign_record
     from bakeoff.campaign.store import place
     from bakeoff.cli.notify import notifying, service
@@ -185,7 +186,7 @@ def run(
         raise UsageError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
     repeated = Until(until, request.seeds, max_seeds, last_failed=last_failed)
     runs = catalog.select(request.patterns, repeated.most, only=request.only, settings=request.settings, yes=yes)
-    runs = _observed(_told_suites(request.patterns, runs), request.trace, request.capture)
+    runs = observed(_told_suites(request.patterns, runs), request.trace, request.capture)
     if last_failed:
         runs = [
             each if request.trace or request.capture else _as_observed(each, failed)
@@ -238,14 +239,6 @@ def _told_suites(patterns: Sequence[str], runs: list[Run]) -> list[Run]:
         one = f"'{next(iter(suites))}/*{words[0]}*'"
         typer.echo(f"'{words[0]}' names runs of {len(suites)} suites: {', '.join(suites)}; of one: {one}", err=True)
     return runs
-
-
-def _observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
-    if not trace and not capture:
-        return runs
-    from bakeoff.scenario.observe import observe
-
-    return [observe(each, trace=trace, capture=capture) for each in runs]
 
 
 def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
