@@ -24,7 +24,7 @@ HEAVY = (
     "yaml",
     "bakeoff.api",
     "bakeoff.scenario",
-    "bakeoff.campaign",
+    "bakeoff.campaign.schedule",
 )
 
 

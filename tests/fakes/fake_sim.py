@@ -84,3 +84,8 @@ def check(run: str, modules: dict[str, type]) -> str:
     if document["point"].get("does") == "refused":
         raise ValueError("flows[0].cc: unknown congestion control 'pragu'; did you mean 'prague'?")
     return f"mid>srv: pie limit 1000p ({document['run']})"
+
+
+def qdisc_kinds() -> list[dict]:
+    """Of no kind: the fake runs name no qdisc."""
+    return []

@@ -196,8 +196,7 @@ def run(
         if not runs:
             typer.echo(f"{root}: no such run failed")
             return
-    if taken.words() and not allow_code:
-        _check_taken(root, taken, runs)
+    _check_taken(root, taken, runs, allow_code=allow_code)
     runs, refused = (runs, {}) if strict else _possible(runs, engine)
     runs = repeated.begin(runs)
     if dry_run:
@@ -370,8 +369,10 @@ def _tell_taken(taken: Request, engine: str, *, quiet: bool) -> None:
         typer.echo(f"as the campaign was begun: {printable(shlex.join(words))}", err=True)
 
 
-def _check_taken(root: Path, taken: Request, runs: list[Run]) -> None:
+def _check_taken(root: Path, taken: Request, runs: list[Run], *, allow_code: bool) -> None:
     """BakeoffError if campaign.json, which may be somebody else's, and not the user, names what would be executed."""
+    if allow_code or not taken.words():
+        return
     from bakeoff.scenario.python_cc import executed, split
     from bakeoff.scenario.settings import typed
 
