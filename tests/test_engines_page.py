@@ -16,14 +16,9 @@ def test_the_page_has_every_claim_that_differs_and_no_other():
     verdicts, both = module.recorded()
     differ = {name for name in both if verdicts[name]["sim"] != verdicts[name]["kernel"]}
     page = module.PAGE.read_text()
-    assert f"Both engines decide {len(both)} claims, {len(both) - len(differ)} of them" in page
     rows = dict(re.findall(r"^\| (\S+/\S+) \| (.*? \| .*?) \|", page, re.MULTILINE))
     told = {
         name: " | ".join(" / ".join(filter(None, verdicts[name][each])) for each in ("sim", "kernel"))
         for name in differ
     }
     assert rows == told
-    # Of these, each is explained by the version, by chance or by neither.
-    counts = re.search(r"Of the (\d+) others .*? in (\d+): .*? In (\d+) more .* explains (\d+): ", page, re.DOTALL)
-    others, *parts = map(int, counts.groups())
-    assert others == len(differ) == sum(parts)

@@ -45,7 +45,5 @@ def test_each_command_draws_the_picture_above_it():
 def test_every_command_is_of_an_example_that_expands():
     used = set(re.findall(r"results/gallery/([\w-]+)", TEXT)) - {"NAME"}
     assert used == {path.stem for path in (ROOT / "examples/gallery").glob("*.yaml")}
-    counts = {name: len(catalog.select(str(ROOT / "examples/gallery" / f"{name}.yaml"))) for name in used}
-    # three qdiscs, two pairs, two rates and five round-trip times are 60
-    assert counts == {"flows": 4, "home-uplink": 2, "home-tree": 1, "parking-lot": 1, "rate-step": 4, "web": 2,
-                      "fairness": 60}  # fmt: skip
+    for name in used:
+        assert catalog.select(str(ROOT / "examples/gallery" / f"{name}.yaml"))

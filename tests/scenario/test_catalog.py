@@ -1,12 +1,12 @@
 """The catalog: every run as its source publishes it, selection by name, the references that come with it."""
 
 import csv
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-import bakeoff.scenario
 from bakeoff import data, references
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, catalog
@@ -110,28 +110,37 @@ def test_a_pattern_opens_the_files_of_its_suite_and_those_that_name_theirs(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("patterns", "n"),
+    ("patterns", "has"),
     [
-        ("sce-l4s-ect1", 123),
-        ("sce-l4s-ect1/", 123),
-        (["l4s-tests/s6*"], 24),
-        ("l4s-tests/s6-rfc3168", 24),
-        ("l4s-tests/s6*/*reno*", 12),
-        ("l4s-tests/s6*/*-pie(100p/5ms)-*", 4),
-        ("l4s-tests/s6*/*-pie(100p_5ms)-*", 4),
-        ("*/*/*-10Mbit-*", 96 + 12 + 3 + 5 * 10 + 18),
-        (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
-        ("re:^l4s-tests/s6", 24),
-        ("l4s-tests/s6", 24),
-        ("l4s-tests/s1", 192),  # and not s10
-        ("l4s-tests/s1-rttfair/ns-cubic", 96),
-        (["l4s-tests/s6*", "l4s*/*/*-pie-*"], 24 + 8),
-        (["l4s*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 4 + 8 + 4 + 4 + 8 + 8),
+        ("sce-l4s-ect1", lambda run: run.suite == "sce-l4s-ect1"),
+        ("sce-l4s-ect1/", lambda run: run.suite == "sce-l4s-ect1"),
+        (["l4s-tests/s6*"], lambda run: run.scenario == "s6-rfc3168"),
+        ("l4s-tests/s6-rfc3168", lambda run: run.scenario == "s6-rfc3168"),
+        ("l4s-tests/s6*/*reno*", lambda run: run.scenario == "s6-rfc3168" and "reno" in run.run),
+        (
+            "l4s-tests/s6*/*-pie(100p/5ms)-*",
+            lambda run: run.scenario == "s6-rfc3168" and "-pie(100p_5ms)-" in run.key,
+        ),
+        (
+            "l4s-tests/s6*/*-pie(100p_5ms)-*",
+            lambda run: run.scenario == "s6-rfc3168" and "-pie(100p_5ms)-" in run.key,
+        ),
+        ("*/*/*-10Mbit-*", lambda run: "-10Mbit-" in run.run),
+        (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", lambda run: re.search("s1.*cubic-vs-cubic.*160ms-10ms$", run.key)),
+        ("re:^l4s-tests/s6", lambda run: run.scenario == "s6-rfc3168"),
+        ("l4s-tests/s6", lambda run: run.scenario == "s6-rfc3168"),
+        ("l4s-tests/s1", lambda run: run.scenario == "s1-rttfair"),  # and not s10
+        ("l4s-tests/s1-rttfair/ns-cubic", lambda run: run.scenario == "s1-rttfair" and run.run[:9] == "ns-cubic-"),
+        (
+            ["l4s-tests/s6*", "l4s*/*/*-pie-*"],
+            lambda run: run.scenario == "s6-rfc3168" or (run.suite[:3] == "l4s" and "-pie-" in run.run),
+        ),
     ],
 )
-def test_select(patterns, n):
-    runs = catalog.select(patterns)
-    assert len(runs) == len({run.key for run in runs}) == n
+def test_select(every_run, patterns, has):
+    keys = [run.key for run in every_run if has(run)]
+    assert keys
+    assert sorted(run.key for run in catalog.select(patterns)) == sorted(keys)
 
 
 def test_select_repeats_each_run_with_every_seed():
@@ -220,24 +229,18 @@ KERNEL_UNITS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "units"),
+    ("name", "units"),
     [
-        ("l4s-tests.csv", 76 * 2, {"steady_state.delivery_rate": "bit/s"}),
-        # 231 runs with two flows, of which 135 repeat one with another seed; pfifo counts no marks
-        ("linux-7.3.csv", 231 * (2 * 3 + 1) + 155, KERNEL_UNITS),
-        (
-            "linux.csv",
-            112 * (3 + 2) + 280 * (2 * 3 + 2) - 2 + 3083,  # two flows got nothing; 240 runs of the other scenarios
-            KERNEL_UNITS,
-        ),
-        ("runs/l4s-tests.csv", 76, {"jain": "1", "ratio": "1"}),
+        ("l4s-tests.csv", {"steady_state.delivery_rate": "bit/s"}),
+        ("linux-7.3.csv", KERNEL_UNITS),
+        ("linux.csv", KERNEL_UNITS),
+        ("runs/l4s-tests.csv", {"jain": "1", "ratio": "1"}),
     ],
 )
-def test_references_name_what_the_catalog_has(every_run, name, n, units):
+def test_references_name_what_the_catalog_has(every_run, name, units):
     chosen = [run for run in every_run if run.suite in ("l4s-tests", "linux")]
     flows = {(run.scenario, run.run): {flow.name for flow in run.flows} for run in chosen}
     found = lines(name)
-    assert len(found) == n
     assert {line["measure"]: line["unit"] for line in found} == units
     for line in found:
         assert line["flow"] in (flows[line["scenario"], line["run"]] if line["flow"] else {""})
@@ -273,22 +276,9 @@ def test_kernel_references_have_four_seeds_of_what_was_repeated():
     assert set(map(len, seeds.values())) == {1, 4}
 
 
-def test_the_api_that_other_rooms_use():
-    assert set(bakeoff.scenario.__all__) == {
-        "Run",
-        "Scenario",
-        "catalog",
-        "duel",
-        "expand",
-        "json_schema",
-        "load",
-        "parse_settings",
-    }
-
-
 def test_a_plain_word_selects_every_run_whose_name_holds_it():
     assert {run.scenario for run in catalog.select("rttfair")} == {"s1-rttfair"}
-    assert len(catalog.select("s6-rfc")) == 24
+    assert {run.scenario for run in catalog.select("s6-rfc")} == {"s6-rfc3168"}
 
 
 def test_a_run_remembers_its_file_for_messages_only():

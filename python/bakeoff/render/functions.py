@@ -212,7 +212,7 @@ class Functions:
 
     def verdict_counts(self, pattern: str = "*") -> str:
         """A table of how many claims of each document have which verdict."""
-        return claims_shown.counts(self._verdicts.of(pattern)).rstrip()
+        return claims_shown.counts(claims_shown.verdicts(self._verdicts.of(pattern))).rstrip()
 
     def topology(self, run: str) -> str:
         """The path of a run and what was set up on it, as a block of text."""

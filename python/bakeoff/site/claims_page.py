@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.claims import stored
 from bakeoff.claims.verdict import WORDS, Decided
 from bakeoff.site.site_contents import sides
-from bakeoff.tables.claim_report import ClaimRow, claim_row, counted
+from bakeoff.tables.claim_report import ClaimRow, claim_row, counted, verdicts
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -70,7 +70,7 @@ def gather(contents: Contents, jobs: int) -> Claims | None:
         seeds.append(found.seeds)
         lacking = max(lacking, found.lacking)
         of = {page.result.path: page for page in pages}
-        tables.append((by, *counted([each for each, _ in found.decided])))
+        tables.append((by, *counted(verdicts(each for each, _ in found.decided))))
         for each, used in found.decided:
             entries.setdefault(each.claim.name, []).append(_verdict(by, each, used, of, found.untested))
     if not entries:

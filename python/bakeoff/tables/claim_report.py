@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -95,7 +95,7 @@ def value(ours: Ours) -> str:
 
 
 def _totals(several: Sequence[Decided]) -> str:
-    heads, rows = counted(several)
+    heads, rows = counted(verdicts(several))
     columns = [Column(head.replace(" ", "\n"), [row[at] for row in rows], text=not at) for at, head in enumerate(heads)]
     lines, _ = fitted(columns, terminal_width() or WIDE)
     return "\n".join(line.plain.rstrip() for line in lines) + "\n"
@@ -164,11 +164,11 @@ def claim_row(each: Decided, *, untested: bool = False) -> ClaimRow:
     )
 
 
-def counted(several: Sequence[Decided]) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows: how many claims of each document have which verdict, the worse of direction and size."""
+def counted(verdicts: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows: how many claims of each document have which verdict, of pairs of a document and a verdict."""
     counts: dict[str, Counter[str]] = {}
-    for each in several:
-        counts.setdefault(each.claim.document, Counter())[each.word] += 1
+    for document, word in verdicts:
+        counts.setdefault(document, Counter())[word] += 1
     rows = [
         [name, str(found.total()), *(str(found[word]) for word in _HEADS)] for name, found in sorted(counts.items())
     ]
@@ -248,7 +248,7 @@ def write_docs(
     Verdicts of other engines are those that were recorded. BakeoffError for a file without markers; then nothing is
     written.
     """
-    counted = counts(several)
+    counted = counts(verdicts(several))
     texts = {
         top / "docs" / "findings.md": "\n".join(
             [counted, *_agreement(several, known, engine), *_by_document(several, known, engine)]
@@ -270,9 +270,14 @@ def write_docs(
     return list(found)
 
 
-def counts(several: Sequence[Decided]) -> str:
-    """The same as a table in Markdown, without the paragraphs."""
-    heads, rows = counted(several)
+def verdicts(several: Iterable[Decided]) -> list[tuple[str, str]]:
+    """The document of each claim, and the worse of the verdicts of its direction and its size."""
+    return [(each.claim.document, each.word) for each in several]
+
+
+def counts(verdicts: Iterable[tuple[str, str]]) -> str:
+    """`counted` as a table in Markdown."""
+    heads, rows = counted(verdicts)
     return pipes(heads, [at == 0 for at in range(len(heads))], rows)
 
 
