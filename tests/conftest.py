@@ -17,6 +17,7 @@ from bakeoff.engines.kernel import host_programs, registry, virtual
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
+from fakes import CATALOG, TESTS
 from kernel_boots import guest
 
 # No test takes its runs from what another one, or an earlier day, has stored.
@@ -115,6 +116,13 @@ def cli(monkeypatch, capsys):
         return int(ended.value.code or 0), out, err
 
     return call
+
+
+@pytest.fixture
+def fake_engine(monkeypatch):
+    """The catalog of the fake engine, here and in the processes that a test starts, which find the engine too."""
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(CATALOG))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(TESTS.parent / "python")]))
 
 
 @pytest.fixture

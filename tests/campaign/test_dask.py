@@ -14,23 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 
-import fakes
-from bakeoff import campaign, results
+from bakeoff import results
 from bakeoff.campaign import Execution, Watch, cluster, deploy
 from bakeoff.campaign.cluster import Cluster
 from bakeoff.errors import BakeoffError
+from fakes import engine
+from fakes.runs import make, run_campaign, words
 
 dask = pytest.importorskip("dask", reason="the extra dask is not installed")
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
-
-
-@pytest.fixture(autouse=True)
-def make():
-    """Make a run of the fake scenario."""
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
+pytestmark = pytest.mark.usefixtures("fake_engine")
 
 
 @pytest.fixture
@@ -53,28 +46,28 @@ def content(root: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def undisturbed(tmp_path, make):
+def undisturbed(tmp_path):
     """The files of the runs a, b and c."""
-    campaign.run([make(name) for name in "abc"], tmp_path / "undisturbed", Execution(jobs=1))
+    run_campaign([make(name) for name in "abc"], tmp_path / "undisturbed", Execution(jobs=1))
     return content(tmp_path / "undisturbed")
 
 
-def test_a_worker_process_that_is_killed_costs_no_run(tmp_path, make, undisturbed):
+def test_a_worker_process_that_is_killed_costs_no_run(tmp_path, undisturbed):
     died = tmp_path / "died"
     runs = [make("a"), make("b", does="dies-once", died=str(died)), make("c")]
-    report = campaign.run(runs, tmp_path / "c", cluster=lambda: Cluster("local:2", "sim"))
+    report = run_campaign(runs, tmp_path / "c", cluster=lambda: Cluster("local:2", "fake"))
     assert died.exists()
     assert [(done.key, done.status) for done in report.runs] == [(run.key, "ok") for run in runs]
     assert content(tmp_path / "c") == undisturbed
     assert results.survey(tmp_path / "c").half_written == []
 
 
-def test_a_worker_that_does_not_see_the_folder_sends_files(tmp_path, make, undisturbed, scheduler, monkeypatch):
+def test_a_worker_that_does_not_see_the_folder_sends_files(tmp_path, undisturbed, scheduler, monkeypatch):
     elsewhere = []
     monkeypatch.setattr(cluster, "_sees", lambda folder, task: elsewhere.append(folder))
     monkeypatch.chdir(tmp_path)
     runs = [*(make(name) for name in "abc"), make("broken", does="violates")]
-    report = campaign.run(runs, Path("c"), cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+    report = run_campaign(runs, Path("c"), cluster=lambda: Cluster(scheduler.scheduler_address, "fake"))
     assert [done.status for done in report.runs] == ["ok", "ok", "ok", "failed"]
     assert report.runs[0].path == Path("c/fake/s1-first/a")
     assert len(elsewhere) == 4
@@ -82,47 +75,47 @@ def test_a_worker_that_does_not_see_the_folder_sends_files(tmp_path, make, undis
     assert results.read(report.runs[3].path).record.error.startswith("conservation")
 
 
-def test_only_the_folder_of_this_campaign_is_seen(tmp_path, make):
-    report = campaign.run([make("a")], tmp_path / "c", Execution(jobs=1))
+def test_only_the_folder_of_this_campaign_is_seen(tmp_path):
+    report = run_campaign([make("a")], tmp_path / "c", Execution(jobs=1))
     task = SimpleNamespace(campaign=results.read_campaign(tmp_path / "c").id)
     assert cluster._sees(report.runs[0].path, task)
     assert not cluster._sees(report.runs[0].path, SimpleNamespace(campaign="another"))
     assert not cluster._sees(tmp_path / "other/fake/s1-first/a", task)
 
 
-def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, make, undisturbed, scheduler):
+def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, undisturbed, scheduler):
     runs = [make(name) for name in "abc"]
     with pytest.raises(BakeoffError, match=r"the scheduler is gone; .* --resume does the others"):
-        campaign.run(
+        run_campaign(
             runs,
             tmp_path / "c",
-            cluster=lambda: Cluster(scheduler.scheduler_address, "sim", jobs=1),
+            cluster=lambda: Cluster(scheduler.scheduler_address, "fake", jobs=1),
             watch=Watch(on_done=lambda _: scheduler.close()),
         )
     assert [path.name for path in results.scan(tmp_path / "c")][:1] == ["a"]
-    campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
+    run_campaign(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     assert content(tmp_path / "c") == undisturbed
 
 
-def test_workers_that_nobody_starts_again_end_the_campaign(tmp_path, make, undisturbed, scheduler, monkeypatch):
+def test_workers_that_nobody_starts_again_end_the_campaign(tmp_path, undisturbed, scheduler, monkeypatch):
     monkeypatch.setattr(deploy, "_local", lambda *_: scheduler)
     monkeypatch.setattr(cluster, "_ALONE_S", 0.0)
     runs = [make(name) for name in "abc"]
 
     def workers():
-        begun = Cluster("local:1", "sim")
+        begun = Cluster("local:1", "fake")
         begun._client.retire_workers()
         return begun
 
     with pytest.raises(BakeoffError, match=r"--dask local:1: no worker is left: .* --resume does the others"):
-        campaign.run(runs, tmp_path / "c", cluster=workers)
-    campaign.run(runs, tmp_path / "c", Execution(jobs=1), resume=True)
+        run_campaign(runs, tmp_path / "c", cluster=workers)
+    run_campaign(runs, tmp_path / "c", Execution(jobs=1), resume=True)
     assert content(tmp_path / "c") == undisturbed
 
 
 def test_a_worker_of_another_bakeoff_is_refused():
     worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
-    same = cluster.Expected(cluster.version(), cluster.MODEL_EPOCH, "sim", {"bakeoff": cluster.version()})
+    same = cluster.Expected(cluster.version(), cluster.MODEL_EPOCH, "fake", {"bakeoff": cluster.version()})
     assert cluster.unlike(same, worker) is None
     older = replace(same, model_epoch=1)
     assert cluster.unlike(older, worker) == (
@@ -133,19 +126,19 @@ def test_a_worker_of_another_bakeoff_is_refused():
     assert cluster.unlike(kernel, worker) == "has kernel fingerprint None; expected abc, as here"
 
 
-def test_a_refusal_names_the_worker(tmp_path, make):
+def test_a_refusal_names_the_worker(tmp_path):
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
         ) as local,
         pytest.raises(BakeoffError, match=r"the worker tcp://127.0.0.1:\d+ has 2 threads; .* with --nthreads 1"),
     ):
-        Cluster(local.scheduler_address, "sim")
+        Cluster(local.scheduler_address, "fake")
 
 
-def test_the_command_says_where_the_dashboard_is(tmp_path, cli, make, scheduler, monkeypatch):
+def test_the_command_says_where_the_dashboard_is(tmp_path, cli, scheduler, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = cli("run", "fake/s1*", "--out", "c", "--dask", scheduler.scheduler_address)
+    code, out, err = cli(*words("run", "fake/s1*", "--out", "c", "--dask", scheduler.scheduler_address))
     assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 done")
     assert f"dask: {scheduler.dashboard_link} shows what the workers do\n" in err
 
@@ -164,16 +157,14 @@ def test_the_command_says_where_the_dashboard_is(tmp_path, cli, make, scheduler,
 def test_what_names_no_workers_is_refused(form, message, monkeypatch):
     monkeypatch.setattr(cluster, "_PATIENCE_S", 0.1)
     with pytest.raises(BakeoffError) as refused:
-        Cluster(form, "sim")
+        Cluster(form, "fake")
     assert message in str(refused.value)
 
 
-def test_machines_that_share_nothing_do_not_take_part(tmp_path, make, monkeypatch):
-    from bakeoff.engines import sim
-
-    monkeypatch.setattr(sim.Simulator, "one_at_a_time", True)
-    with pytest.raises(BakeoffError, match="--dask: runs of the engine sim are done from this machine"):
-        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster("local:1", "sim"))
+def test_machines_that_share_nothing_do_not_take_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine.Fake, "one_at_a_time", True)
+    with pytest.raises(BakeoffError, match="--dask: runs of the engine fake are done from this machine"):
+        run_campaign([make("a")], tmp_path / "c", cluster=lambda: Cluster("local:1", "fake"))
 
 
 def test_each_name_of_a_machine_is_a_worker(monkeypatch):
@@ -239,7 +230,7 @@ def refused(address: str, security) -> bool:
 
 
 def test_workers_of_this_machine_take_no_orders_of_others():
-    begun = Cluster("local:1", "sim")
+    begun = Cluster("local:1", "fake")
     try:
         workers = begun._client.scheduler_info()["workers"]
         addresses = [begun._cluster.scheduler_address, *workers, *(each["nanny"] for each in workers.values())]
@@ -254,7 +245,7 @@ def test_workers_of_this_machine_take_no_orders_of_others():
 
 
 @pytest.mark.parametrize("lies", ["unlike", "execute"])
-def test_what_a_worker_answers_is_not_unpickled(tmp_path, make, scheduler, monkeypatch, lies):
+def test_what_a_worker_answers_is_not_unpickled(tmp_path, scheduler, monkeypatch, lies):
     made = tmp_path / "made"
 
     def lie(*_, **__) -> Evil:
@@ -262,15 +253,15 @@ def test_what_a_worker_answers_is_not_unpickled(tmp_path, make, scheduler, monke
 
     monkeypatch.setattr(cluster, lies, lie)
     with pytest.raises(BakeoffError, match=r"does not answer as bakeoff's do|came damaged from its worker"):
-        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+        run_campaign([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "fake"))
     assert not made.exists()
 
 
 @pytest.mark.parametrize("answer", [b"", b"\xc1", b"\x80", b"\x85\xa6status\xa7skipped"])
-def test_an_answer_of_another_form_is_refused(tmp_path, make, scheduler, monkeypatch, answer):
+def test_an_answer_of_another_form_is_refused(tmp_path, scheduler, monkeypatch, answer):
     monkeypatch.setattr(cluster, "execute", lambda *_, **__: answer)
     with pytest.raises(BakeoffError, match=r"c/fake/s1-first/a: came damaged from its worker: "):
-        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+        run_campaign([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "fake"))
     assert results.scan(tmp_path / "c") == []
 
 
@@ -315,7 +306,7 @@ def listening(tmp_path, monkeypatch):
 def test_what_is_no_scheduler_is_refused_and_nothing_is_claimed(cli, listening, monkeypatch, form, says):
     monkeypatch.setattr(cluster, "_PATIENCE_S", 0.3)
     address = form if says is None else form.format(port=listening(says))
-    code, out, err = cli("run", "fake/s1*", "--out", "c", "--dask", address)
+    code, out, err = cli(*words("run", "fake/s1*", "--out", "c", "--dask", address))
     assert (code, out, err.count("\n")) == (2, "", 1)
     if says is None:
         assert err == f"bakeoff: --dask: '{form}' is no address of a scheduler; expected {form[:3]}://HOST:PORT\n"
@@ -359,10 +350,10 @@ def machine(monkeypatch):
     return commands
 
 
-def test_workers_over_ssh_take_no_orders_of_others(tmp_path, make, undisturbed, machine):
-    begun = Cluster("ssh:127.0.0.1,127.0.0.1", "sim")
+def test_workers_over_ssh_take_no_orders_of_others(tmp_path, undisturbed, machine):
+    begun = Cluster("ssh:127.0.0.1,127.0.0.1", "fake")
     assert refused(begun._cluster.scheduler_address.replace("tls://", "tcp://"), None)
-    report = campaign.run([make(name) for name in "abc"], tmp_path / "c", cluster=lambda: begun)
+    report = run_campaign([make(name) for name in "abc"], tmp_path / "c", cluster=lambda: begun)
     assert [done.status for done in report.runs] == ["ok"] * 3
     assert content(tmp_path / "c") == undisturbed
     # A scheduler and two workers. Every user of the machine sees these command lines.

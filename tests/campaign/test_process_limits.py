@@ -1,31 +1,19 @@
 """Limits of processes, threads and memory: one message, no traceback, and nothing that waits for ever."""
 
-import os
 import resource
 import subprocess
 import sys
 import threading
 from multiprocessing import Pipe
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 
 import pytest
 
-import fakes
-from bakeoff import campaign
 from bakeoff.campaign import Execution, serving, signals
 from bakeoff.errors import BakeoffError
+from fakes.runs import make, run_campaign, words
 
-SRC = Path(__file__).parents[2] / "python"
-
-
-@pytest.fixture(autouse=True)
-def make():
-    """Make a run of the fake scenario."""
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
+pytestmark = pytest.mark.usefixtures("fake_engine")
 
 
 class PanicException(BaseException):
@@ -50,10 +38,10 @@ def limited_to(monkeypatch, threads: int) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_too_few_threads_are_told_before_anything_is_written(tmp_path, make, monkeypatch, jobs):
+def test_too_few_threads_are_told_before_anything_is_written(tmp_path, monkeypatch, jobs):
     limited_to(monkeypatch, signals._THREADS - 1)
     with pytest.raises(BakeoffError, match=f"a process may start {signals._THREADS - 1} threads; expected .* or more"):
-        campaign.run([make("a"), make("b")], tmp_path / "c", Execution(jobs=jobs))
+        run_campaign([make("a"), make("b")], tmp_path / "c", Execution(jobs=jobs))
     assert not (tmp_path / "c").exists()
 
 
@@ -64,13 +52,13 @@ def test_as_many_threads_as_needed_will_do(monkeypatch):
     assert threading.active_count() == before
 
 
-def test_a_process_that_the_system_does_not_start_ends_the_campaign(tmp_path, make, monkeypatch):
+def test_a_process_that_the_system_does_not_start_ends_the_campaign(tmp_path, monkeypatch):
     def refused(process) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(SpawnProcess, "start", refused)
     with pytest.raises(BakeoffError, match="no worker process can be started: Resource temporarily unavailable; use"):
-        campaign.run([make("a"), make("b")], tmp_path / "c", Execution(jobs=2))
+        run_campaign([make("a"), make("b")], tmp_path / "c", Execution(jobs=2))
 
 
 def answer_of_a_worker(given: object) -> object:
@@ -124,10 +112,9 @@ def test_a_small_address_space_is_one_message(tmp_path, jobs):
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
-    words = [sys.executable, "-m", "bakeoff", "run", "fake/s1*", "--out", "c", "-j", jobs]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])}
+    command = [sys.executable, "-m", "bakeoff", *words("run", "fake/s1*", "--out", "c", "-j", jobs)]
     ended = subprocess.run(
-        words, cwd=tmp_path, env=environment, preexec_fn=limit, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert ended.stderr.startswith("bakeoff: ")

@@ -8,34 +8,25 @@ from pathlib import Path
 
 import pytest
 
-import fakes
-from bakeoff import campaign, results
+from bakeoff import results
 from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Request
 from bakeoff.version import MODEL_EPOCH, commit, version
+from fakes.runs import make, run_campaign
 
 S1 = Request(patterns=("fake/s1*", "mine.yaml"))
 
 
-@pytest.fixture(autouse=True)
-def make():
-    """Make a run of the fake scenario."""
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
-
-
 @pytest.fixture
-def begun(tmp_path, make):
+def begun(tmp_path):
     """A campaign of one run, begun and interrupted."""
-    campaign.run([make("a")], tmp_path / "c", Execution(jobs=1), request=S1)
+    run_campaign([make("a")], tmp_path / "c", Execution(jobs=1), request=S1)
     return tmp_path / "c"
 
 
 def resume(root: Path, make, *, request: Request = S1, note: str | None = None) -> list[str]:
-    report = campaign.run([make("a"), make("b")], root, Execution(jobs=1, note=note), request=request, resume=True)
+    report = run_campaign([make("a"), make("b")], root, Execution(jobs=1, note=note), request=request, resume=True)
     return [done.status for done in report.runs]
 
 
@@ -48,13 +39,13 @@ def content(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_the_campaign_and_each_run_say_where_they_come_from(tmp_path, make, monkeypatch):
+def test_the_campaign_and_each_run_say_where_they_come_from(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/bakeoff", "run", "fake/s1*", "b\udcffd"])
-    campaign.run(
+    run_campaign(
         [make("a")], tmp_path / "c", Execution(jobs=1, note="after the patch"), request=Request(patterns=("fake/s1*",))
     )
     record = results.read_campaign(tmp_path / "c")
-    assert (record.kind, record.begun.patterns, record.engine) == ("run", ("fake/s1*",), "sim")
+    assert (record.kind, record.begun.patterns, record.engine) == ("run", ("fake/s1*",), "fake")
     assert record.versions == {"bakeoff": version()}
     made = record.provenance
     assert (made.version, made.model_epoch, made.host) == (version(), MODEL_EPOCH, socket.gethostname())
@@ -75,7 +66,7 @@ def test_the_commit_is_that_of_this_checkout():
     assert len(commit().id) == 40
 
 
-def test_its_own_runs_are_added(begun, make):
+def test_its_own_runs_are_added(begun):
     identity = results.read_campaign(begun).id
     assert resume(begun, make, request=Request(patterns=("mine.yaml",)), note="second day") == ["skipped", "ok"]
     added = results.read(begun / "fake" / "s1-first" / "b").record
@@ -92,7 +83,7 @@ def test_its_own_runs_are_added(begun, make):
             Request(patterns=("fake/s1*", "fake/s2*")),
             r"holds the campaign of 'fake/s1\*', 'mine.yaml'; 'fake/s2\*' is not part of it; resume it with its own",
         ),
-        ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not sim; resume it with --engine kernel, or"),
+        ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not fake; resume it with --engine kernel, or"),
         (
             {"versions": {"bakeoff": "0.0.9", "kernel": "7.3"}},
             S1,
@@ -100,7 +91,7 @@ def test_its_own_runs_are_added(begun, make):
         ),
     ],
 )
-def test_what_is_not_its_own_is_refused_and_nothing_changes(begun, make, changes, asked, message):
+def test_what_is_not_its_own_is_refused_and_nothing_changes(begun, changes, asked, message):
     change(begun, **changes)
     before = content(begun)
     with pytest.raises(BakeoffError, match=message):
@@ -108,7 +99,7 @@ def test_what_is_not_its_own_is_refused_and_nothing_changes(begun, make, changes
     assert content(begun) == before
 
 
-def test_another_model_epoch_is_refused(begun, make):
+def test_another_model_epoch_is_refused(begun):
     older = results.read_campaign(begun).provenance.model_copy(update={"model_epoch": MODEL_EPOCH - 1})
     change(begun, provenance=older)
     with pytest.raises(
@@ -117,7 +108,7 @@ def test_another_model_epoch_is_refused(begun, make):
         resume(begun, make)
 
 
-def test_a_folder_that_does_not_say_what_it_holds_is_refused(begun, make):
+def test_a_folder_that_does_not_say_what_it_holds_is_refused(begun):
     (begun / "campaign.json").unlink()
     before = content(begun)
     with pytest.raises(BakeoffError, match=r"c: no campaign.json says which campaign its files belong to"):
@@ -125,27 +116,27 @@ def test_a_folder_that_does_not_say_what_it_holds_is_refused(begun, make):
     assert content(begun) == before
 
 
-def test_a_campaign_of_a_later_format_is_refused(begun, make):
+def test_a_campaign_of_a_later_format_is_refused(begun):
     document = json.loads((begun / "campaign.json").read_text())
     (begun / "campaign.json").write_text(json.dumps(document | {"format": 2}))
     with pytest.raises(BakeoffError, match=r"c: campaign.json is of format 2; this version reads format 1"):
         resume(begun, make)
 
 
-def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun, make):
-    campaign.run([make("b")], tmp_path / "d", Execution(jobs=1), request=S1)
+def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun):
+    run_campaign([make("b")], tmp_path / "d", Execution(jobs=1), request=S1)
     stranger = tmp_path / "d" / "fake" / "s1-first" / "b"
     stranger.rename(begun / "fake" / "s1-first" / "b")
     with pytest.raises(BakeoffError, match="c/fake/s1-first/b: belongs to another campaign; move it away"):
         resume(begun, make)
 
 
-def test_a_campaign_inside_of_another_is_refused(begun, make):
+def test_a_campaign_inside_of_another_is_refused(begun):
     with pytest.raises(BakeoffError, match=r"c/inside: lies inside of another campaign's folder, .*c; choose another"):
-        campaign.run([make("a")], begun / "inside", Execution(jobs=1))
+        run_campaign([make("a")], begun / "inside", Execution(jobs=1))
     assert not (begun / "inside").exists()
 
 
-def test_resuming_nothing_begins(tmp_path, make):
+def test_resuming_nothing_begins(tmp_path):
     assert resume(tmp_path / "new", make) == ["ok", "ok"]
     assert results.read_campaign(tmp_path / "new").begun == S1

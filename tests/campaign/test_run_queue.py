@@ -4,20 +4,11 @@ import json
 
 import pytest
 
-import fakes
-from bakeoff import campaign, results
+from bakeoff import results
 from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Request
-
-
-@pytest.fixture(autouse=True)
-def make():
-    """Make a run of the fake scenario."""
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
+from fakes.runs import make, run_campaign
 
 
 def first_goodput(result):
@@ -26,45 +17,45 @@ def first_goodput(result):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_calls_for_others(tmp_path, make, jobs):
+def test_a_run_calls_for_others(tmp_path, jobs):
     def more(done, waiting):
         seed = int(done.key.partition("~seed")[2] or 1)
         return [make("pie", seed=seed + 1)] if seed < 4 else []
 
-    report = campaign.run([make("pie")], tmp_path / "c", Execution(jobs=jobs), more=more)
+    report = run_campaign([make("pie")], tmp_path / "c", Execution(jobs=jobs), more=more)
     assert [done.key.partition("pie")[2] for done in report.runs] == ["", "~seed2", "~seed3", "~seed4"]
     assert [results.read(done.path).record.order for done in report.runs] == [0, 1, 2, 3]
-    again = campaign.run([make("pie")], tmp_path / "c", Execution(jobs=jobs), more=more, resume=True)
+    again = run_campaign([make("pie")], tmp_path / "c", Execution(jobs=jobs), more=more, resume=True)
     assert {done.status for done in again.runs} == {"skipped"}
     assert len(again.runs) == 4
 
 
-def test_who_is_asked_for_further_runs_is_told_how_many_wait(tmp_path, make):
+def test_who_is_asked_for_further_runs_is_told_how_many_wait(tmp_path):
     told = []
 
     def more(done, waiting):
         told.append(waiting)
         return [make("pie", seed=2), make("pie", seed=3)] if len(told) == 1 else []
 
-    campaign.run([make("pie"), make("red")], tmp_path / "c", Execution(jobs=1), more=more)
+    run_campaign([make("pie"), make("red")], tmp_path / "c", Execution(jobs=1), more=more)
     # Red waits while pie has ended; then the two seeds of pie as well.
     assert told == [1, 2, 1, 0]
     told.clear()
-    campaign.run([make("pie"), make("red")], tmp_path / "c", Execution(jobs=1), more=more, resume=True)
+    run_campaign([make("pie"), make("red")], tmp_path / "c", Execution(jobs=1), more=more, resume=True)
     assert told == [1, 2, 1, 0]
 
 
-def test_a_run_that_was_called_for_twice_is_done_once(tmp_path, make):
+def test_a_run_that_was_called_for_twice_is_done_once(tmp_path):
     runs = [make("pie"), make("red")]
-    report = campaign.run(
+    report = run_campaign(
         runs, tmp_path / "c", Execution(jobs=1), more=lambda done, waiting: [*runs, make("pie", seed=2)]
     )
     assert len(report.runs) == 3
     assert report.not_begun == 0
 
 
-def test_measures_alone_are_kept(tmp_path, make):
-    [done] = campaign.run(
+def test_measures_alone_are_kept(tmp_path):
+    [done] = run_campaign(
         [make("pie")], tmp_path / "c", Execution(jobs=1), request=Request(kept="measures"), also=first_goodput
     ).runs
     assert sorted(path.name for path in done.path.iterdir()) == ["measured.json", "run.json", "summary.json"]
@@ -81,24 +72,24 @@ def test_measures_alone_are_kept(tmp_path, make):
     assert results.scan(tmp_path / "c") == []
 
 
-def test_numbers_come_from_the_folder_when_a_campaign_goes_on(tmp_path, make):
+def test_numbers_come_from_the_folder_when_a_campaign_goes_on(tmp_path):
     root = tmp_path / "c"
     asked = {"request": Request(kept="measures"), "also": first_goodput}
-    campaign.run([make("pie")], root, Execution(jobs=1), **asked)
-    [done] = campaign.run([make("pie")], root, Execution(jobs=1), resume=True, **asked).runs
+    run_campaign([make("pie")], root, Execution(jobs=1), **asked)
+    [done] = run_campaign([make("pie")], root, Execution(jobs=1), resume=True, **asked).runs
     assert (done.status, done.numbers["last"]) == ("skipped", 5.0)
 
 
-def test_a_run_without_its_series_is_made_again_where_these_are_wanted(tmp_path, make):
+def test_a_run_without_its_series_is_made_again_where_these_are_wanted(tmp_path):
     root = tmp_path / "c"
-    campaign.run([make("pie")], root, Execution(jobs=1), request=Request(kept="measures"))
-    [done] = campaign.run([make("pie")], root, Execution(jobs=1), resume=True).runs
+    run_campaign([make("pie")], root, Execution(jobs=1), request=Request(kept="measures"))
+    [done] = run_campaign([make("pie")], root, Execution(jobs=1), resume=True).runs
     assert done.status == "ok"
     assert len(results.read(done.path).series) > 0
 
 
-def test_a_failed_run_keeps_its_logs(tmp_path, make):
-    [done] = campaign.run(
+def test_a_failed_run_keeps_its_logs(tmp_path):
+    [done] = run_campaign(
         [make("pie", does="violates")],
         tmp_path / "c",
         Execution(jobs=1),
@@ -110,8 +101,8 @@ def test_a_failed_run_keeps_its_logs(tmp_path, make):
 
 
 @pytest.mark.parametrize(("text", "why"), [("[]", "Expected `object`"), ('{"a": "b"}', "Expected `float | null`")])
-def test_a_broken_file_of_numbers_is_named(tmp_path, make, text, why):
-    [done] = campaign.run([make("pie")], tmp_path / "c", Execution(jobs=1), also=first_goodput).runs
+def test_a_broken_file_of_numbers_is_named(tmp_path, text, why):
+    [done] = run_campaign([make("pie")], tmp_path / "c", Execution(jobs=1), also=first_goodput).runs
     (done.path / "measured.json").write_text(text)
     with pytest.raises(BakeoffError, match=why):
         results.measured(results.read(done.path))

@@ -10,23 +10,14 @@ from types import SimpleNamespace
 import fsspec
 import pytest
 
-import fakes
-from bakeoff import campaign, results
-from bakeoff.campaign import Execution, archive, store, store_access
+from bakeoff import results
+from bakeoff.campaign import Execution, Watch, archive, store, store_access
 from bakeoff.campaign.archive import packed, unpack
 from bakeoff.campaign.store_local import LocalStore
 from bakeoff.campaign.store_remote import RemoteStore
-from bakeoff.engines import sim
 from bakeoff.errors import BakeoffError
-
-
-@pytest.fixture(autouse=True)
-def make():
-    """Make a run of the fake scenario."""
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
+from fakes import engine
+from fakes.runs import make, run_campaign, words
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -41,8 +32,9 @@ def place(request, tmp_path):
         memory.rm("/store", recursive=True)
 
 
-def do(runs, root: Path, place: str, *, resume: bool = False, **options) -> list[str]:
-    report = campaign.run(runs, root, Execution(jobs=1, store=place, **options), resume=resume)
+def do(runs, root: Path, place: str, *, resume: bool = False, watch: Watch | None = None, **options) -> list[str]:
+    execution = Execution(jobs=1, store=place, **options)
+    report = run_campaign(runs, root, execution, resume=resume, watch=watch or Watch())
     assert report.not_stored is None
     return [done.status for done in report.runs]
 
@@ -51,7 +43,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_what_was_done_is_taken_whole_and_says_so(tmp_path, make, place):
+def test_what_was_done_is_taken_whole_and_says_so(tmp_path, place):
     runs = [make("a"), make("b", seed=2), make("broken", does="violates")]
     assert do(runs, tmp_path / "one", place, note="mine") == ["ok", "ok", "failed"]
     # What failed is no result.
@@ -73,7 +65,7 @@ def test_what_was_done_is_taken_whole_and_says_so(tmp_path, make, place):
     assert do(again, tmp_path / "three", place, fresh=True) == ["ok", "ok", "ok", "failed"]
 
 
-def test_all_that_decides_is_in_the_key(make, monkeypatch):
+def test_all_that_decides_is_in_the_key(monkeypatch):
     versions = {"bakeoff": "1", "kernel fingerprint": "f"}
     base = store.key(make("a"), "kernel", versions)
     assert base == store.key(make("a"), "kernel:/home/me/linux", versions)  # its fingerprint is one of the versions
@@ -96,13 +88,13 @@ def test_all_that_decides_is_in_the_key(make, monkeypatch):
     assert len(keys) == 10
 
 
-def test_a_class_object_is_never_taken(make):
+def test_a_class_object_is_never_taken():
     run = SimpleNamespace(flows=[SimpleNamespace(cc="python:__main__.Mine")], to_json=lambda: make("a").to_json())
     assert store.key(run, "sim", {}) is None
 
 
-def test_what_cannot_be_repeated_is_neither_taken_nor_kept(tmp_path, make, place, monkeypatch):
-    monkeypatch.setattr(sim.Simulator, "repeatable", False)
+def test_what_cannot_be_repeated_is_neither_taken_nor_kept(tmp_path, place, monkeypatch):
+    monkeypatch.setattr(engine.Fake, "repeatable", False)
     assert do([make("a")], tmp_path / "one", place) == ["ok"]
     assert do([make("a")], tmp_path / "two", place) == ["ok"]
     assert store.opened(place).content().runs == 0
@@ -116,7 +108,7 @@ def spoiled(place: str, name: str, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["series.parquet", "summary.json", "run.json", "stored.json"])
-def test_what_is_damaged_is_not_taken_and_then_replaced(tmp_path, make, name):
+def test_what_is_damaged_is_not_taken_and_then_replaced(tmp_path, name):
     place = str(tmp_path / "store")
     assert do([make("a")], tmp_path / "one", place) == ["ok"]
     before = content(tmp_path / "one/fake/s1-first/a")
@@ -127,8 +119,8 @@ def test_what_is_damaged_is_not_taken_and_then_replaced(tmp_path, make, name):
     assert content(tmp_path / "one/fake/s1-first/a") == before
 
 
-def test_an_archive_that_is_damaged_is_not_taken(tmp_path, make):
-    campaign.run([make("a")], tmp_path / "c", Execution(jobs=1))
+def test_an_archive_that_is_damaged_is_not_taken(tmp_path):
+    run_campaign([make("a")], tmp_path / "c", Execution(jobs=1))
     folder = tmp_path / "c/fake/s1-first/a"
     whole = packed(folder)
     (tmp_path / "whole").mkdir()
@@ -147,7 +139,7 @@ def test_a_manifest_names_files_only(name):
         archive.read_manifest(archive.written({name: (1, "0" * 64)}))
 
 
-def test_a_link_in_a_store_is_not_followed(tmp_path, make):
+def test_a_link_in_a_store_is_not_followed(tmp_path):
     place = str(tmp_path / "store")
     assert do([make("a")], tmp_path / "one", place) == ["ok"]
     [log] = Path(place).glob("*/*/setup.log")
@@ -156,20 +148,20 @@ def test_a_link_in_a_store_is_not_followed(tmp_path, make):
     assert do([make("a")], tmp_path / "two", place) == ["ok"]
 
 
-def test_another_result_under_the_same_key_is_not_taken(tmp_path, make, monkeypatch):
+def test_another_result_under_the_same_key_is_not_taken(tmp_path, monkeypatch):
     place = str(tmp_path / "store")
     monkeypatch.setattr(store_access.stored, "key", lambda *_: "ab" * 32)
     assert do([make("a")], tmp_path / "one", place) == ["ok"]
     assert do([make("b")], tmp_path / "two", place) == ["ok"]
 
 
-def test_a_store_keeps_to_its_bound_and_forgets_what_was_not_used(tmp_path, make, monkeypatch):
+def test_a_store_keeps_to_its_bound_and_forgets_what_was_not_used(tmp_path, monkeypatch):
     place = str(tmp_path / "store")
     runs = [make(name) for name in "abcd"]
     assert do(runs, tmp_path / "one", place) == ["ok"] * 4
     each = LocalStore(Path(place)).content().bytes / 4
     for order, run in enumerate(runs):  # last used in the order d, c, b, a
-        key = store.key(run, "sim", sim.Simulator().versions())
+        key = store.key(run, "fake", engine.Fake().versions())
         os.utime(Path(place, key[:2], key), (0, 100 - order))
     # Five runs are beyond a bound of four and a half: at most 0.8 * 4.5 = 3.6 stay.
     monkeypatch.setenv("BAKEOFF_STORE_LIMIT", str(int(4.5 * each)))
@@ -178,7 +170,7 @@ def test_a_store_keeps_to_its_bound_and_forgets_what_was_not_used(tmp_path, make
     assert do(runs, tmp_path / "three", place) == ["taken", "taken", "ok", "ok"]
 
 
-def test_the_total_is_counted_again_after_a_crash(tmp_path, make):
+def test_the_total_is_counted_again_after_a_crash(tmp_path):
     place = Path(tmp_path / "store")
     assert do([make("a")], tmp_path / "one", str(place)) == ["ok"]
     assert int((place / "bytes").read_text()) == LocalStore(place).content().bytes
@@ -188,39 +180,40 @@ def test_the_total_is_counted_again_after_a_crash(tmp_path, make):
     assert int((place / "bytes").read_text()) == LocalStore(place).content().bytes
 
 
-def test_a_store_that_refuses_costs_no_run(tmp_path, make):
+def test_a_store_that_refuses_costs_no_run(tmp_path):
     (tmp_path / "store").write_text("no folder")
-    report = campaign.run(
+    report = run_campaign(
         [make("a"), make("b")], tmp_path / "c", Execution(jobs=1, store=store.opened(str(tmp_path / "store")))
     )
     assert [done.status for done in report.runs] == ["ok", "ok"]
     assert report.not_stored == f"{tmp_path / 'store'}: File exists"
 
 
-def test_a_ctrl_c_while_runs_are_taken(tmp_path, make):
+def test_a_ctrl_c_while_runs_are_taken(tmp_path):
     place = str(tmp_path / "store")
     runs = [make(name) for name in "abc"]
     assert do(runs, tmp_path / "one", place) == ["ok"] * 3
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            do(runs, tmp_path / "two", place, on_done=lambda _: signal.raise_signal(signal.SIGINT))
+            do(runs, tmp_path / "two", place, watch=Watch(on_done=lambda _: signal.raise_signal(signal.SIGINT)))
     finally:
         signal.signal(signal.SIGINT, before)
     assert [path.name for path in results.scan(tmp_path / "two")] == ["a"]
     assert do(runs, tmp_path / "two", place, resume=True) == ["skipped", "taken", "taken"]
 
 
-def test_the_command_shows_and_empties(tmp_path, cli, make, place, monkeypatch):
+@pytest.mark.usefixtures("fake_engine")
+def test_the_command_shows_and_empties(tmp_path, cli, place, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["run", "fake/s1*", "--store", place, "-j", "1", "-q"]
-    assert cli(*words, "--out", "one")[0] == 0
-    code, out, err = cli(*words[:-1], "--out", "two")
+    run = words("run", "fake/s1*", "--store", place, "-j", "1", "-q")
+    assert cli(*run, "--out", "one")[0] == 0
+    code, out, err = cli(*run[:-1], "--out", "two")
     assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 taken from the store")
     assert "fake/s1-first/a: taken from the store" in err
-    code, _, err = cli("duel", "x", "y", "--store", place, "--out", "three")
+    code, _, err = cli("duel", "reno", "cubic", "--duration", "2s", "--store", place, "--out", "three")
     assert (code, "taken" in err) == (0, False)
-    code, _, err = cli("duel", "x", "y", "--store", place, "--out", "four")
+    code, _, err = cli("duel", "reno", "cubic", "--duration", "2s", "--store", place, "--out", "four")
     assert (code, "taken from the store: 1 of 1 runs" in err) == (0, True)
     code, out, _ = cli("store", place, "--json")
     shown = json.loads(out)

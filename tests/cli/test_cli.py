@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import fakes
 from bakeoff import results
 from bakeoff.campaign import campaign_record
+from fakes import CATALOG
+from fakes.runs import words
 
-SRC = Path(__file__).parents[2] / "python"
 HEAVY = (
     "matplotlib",
     "numpy",
@@ -29,19 +29,22 @@ HEAVY = (
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty working directory, with the fakes in place."""
+def folder(tmp_path, monkeypatch, fake_engine):
+    """An empty working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    with fakes.in_place():
-        yield tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def cli(cli):
+    """The command line, with the fake engine for what does runs."""
+    return lambda *arguments: cli(*words(*arguments))
 
 
 def child(*arguments: str, **options) -> subprocess.Popen:
-    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
     return subprocess.Popen(
         [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -127,8 +130,8 @@ def test_list_shows_scenarios_with_runs_and_time(cli):
     code, out, err = cli("list")
     assert code == 0
     assert out.splitlines() == [
-        "fake/s1-first   3 runs  180 s  The first",
-        "fake/s2-second  3 runs  180 s  The second",
+        "fake/s1-first   3 runs  180 s  The first: {name}",
+        "fake/s2-second  3 runs  180 s  The second: {does}",
     ]
     assert err == "in all: 6 runs, 360 s simulated\n"
 
@@ -142,25 +145,25 @@ def test_list_of_a_pattern_shows_its_runs(cli):
 def test_list_as_json(cli):
     assert json.loads(cli("list", "--json")[1])[0] == {
         "scenario": "fake/s1-first",
-        "title": "The first",
+        "title": "The first: {name}",
         "runs": 3,
         "simulated_s": 180.0,
     }
-    assert json.loads(cli("list", "*/a", "--json")[1]) == [{"run": "fake/s1-first/a", "title": "", "simulated_s": 60.0}]
+    assert json.loads(cli("list", "*/a", "--json")[1]) == [
+        {"run": "fake/s1-first/a", "title": "The first: a", "simulated_s": 60.0}
+    ]
 
 
 def test_show_a_run_is_json_and_says_what_is_in_effect(cli):
     code, out, err = cli("show", "fake/s1-first/b")
     assert code == 0
     assert json.loads(out)["run"] == "b"
-    assert err == "\nIn effect (sim):\nmid>srv: pie limit 1000p (b)\n"
+    assert err == "\nIn effect (fake):\nmid>srv: pie limit 1000p (b)\n"
 
 
-def test_show_a_scenario_is_its_file(cli, folder, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    (folder / "s1-first.yaml").write_text("scenario: s1-first  # as written\n")
+def test_show_a_scenario_is_its_file(cli):
     code, out, err = cli("show", "fake/s1-first")
-    assert (code, out) == (0, "scenario: s1-first  # as written\n")
+    assert (code, out) == (0, (CATALOG / "suites/fake/s1-first.yaml").read_text())
     assert "3 runs have this name; the first is fake/s1-first/a" in err
     assert "mid>srv: pie limit 1000p (a)" in err
 
@@ -173,7 +176,7 @@ def test_show_what_the_engine_refuses(cli):
 
 
 def test_schema_is_json(cli):
-    assert json.loads(cli("schema")[1]) == {"title": "fake scenario"}
+    assert {"scenario", "network", "flows"} <= json.loads(cli("schema")[1])["properties"].keys()
 
 
 # run.
@@ -251,7 +254,7 @@ def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
         (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
         (["plot", "nowhere"], "nowhere: no such results folder"),
         (["table", "empty"], "empty: holds no results; make some: bakeoff run"),
-        (["duel", "prague", "cubic", "--rate", "50"], "duel: rate: '50' has no unit"),
+        (["duel", "prague", "cubic", "--rate", "50"], "duel: network.bottleneck.rate: '50' has no unit"),
         (["run", "*/a", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["run", "*/a", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["run"], "Missing argument 'PATTERN'"),
@@ -311,7 +314,7 @@ def test_quiet_shows_only_what_failed(cli):
     code, out, err = cli("run", "*/violates", "--out", "y", "-q")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("failed: fake/s2-second/violates: ")
-    assert cli("duel", "a", "b", "-q", "--out", "z")[2] == ""
+    assert cli("duel", "cubic", "reno", "--duration", "2s", "-q", "--out", "z")[2] == ""
 
 
 def test_verbose_shows_when_a_run_begins(cli):
@@ -328,7 +331,7 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
         signal.signal(signal.SIGINT, before)
     assert (code, out) == (130, "")
     assert "interrupted: 6 of 8 runs are in x\n" in err
-    assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2\n" in err
+    assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2 --engine fake\n" in err
     assert list(folder.rglob("*.partial")) == []
     code, out, _ = cli("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
     assert code == 0
@@ -347,10 +350,9 @@ def test_a_second_campaign_into_the_same_folder_is_refused(cli, folder):
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_a_bar(folder, colour):
     primary, secondary = os.openpty()
-    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
     with subprocess.Popen(
-        [sys.executable, "-m", "bakeoff", "run", "*/violates", "fake/s1*", "--out", "x", "-j", "1"],
-        env=os.environ | {"PYTHONPATH": path, "TERM": "xterm"} | ({} if colour else {"NO_COLOR": "1"}),
+        [sys.executable, "-m", "bakeoff", *words("run", "*/violates", "fake/s1*"), "--out", "x", "-j", "1"],
+        env=os.environ | {"TERM": "xterm"} | ({} if colour else {"NO_COLOR": "1"}),
         stdout=subprocess.PIPE,
         stderr=secondary,
     ) as process:
@@ -379,17 +381,29 @@ def three(cli):
     cli("run", "fake/s1*", "--out", "results/three", "-j", "1")
 
 
+def listed(cli, *arguments: str) -> list[str]:
+    """The runs in the rows of a table."""
+    code, out, _ = cli("table", *arguments, "--format", "csv", "--columns", "run")
+    head, *rows = out.splitlines()
+    assert (code, head) == (0, "run")
+    return rows
+
+
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("results_", [[], ["results/three"], ["fake/s1-first"], ["results"]])
 def test_table_of(cli, results_):
-    assert cli("table", *results_) == (0, "terminal beside None\na,1\nb,1\nc,1\n", "")
+    assert listed(cli, *results_) == ["a", "b", "c"]
 
 
 @pytest.mark.usefixtures("three")
 def test_table_of_one_run_in_a_format_beside_a_reference(cli):
-    expected = (0, "markdown beside linux\nb,1\n", "")
-    assert cli("table", "*/b", "--format", "markdown", "--reference", "linux") == expected
-    assert cli("table", "results/three/fake/s1-first/b", "-f", "markdown", "--reference", "linux") == expected
+    assert listed(cli, "*/b") == listed(cli, "results/three/fake/s1-first/b") == ["b"]
+    of_b = cli("table", "*/b", "--format", "markdown")
+    assert of_b[0] == 0
+    assert "| b" in of_b[1]
+    assert cli("table", "results/three/fake/s1-first/b", "-f", "markdown") == of_b
+    code, _, err = cli("table", "*/b", "--reference", "nowhere")
+    assert (code, "reference: unknown 'nowhere'" in err) == (2, True)
     code, _, err = cli("table", "*/z")
     assert code == 2
     assert "'*/z' is no folder, and no run in results/three has such a name" in err
@@ -398,9 +412,8 @@ def test_table_of_one_run_in_a_format_beside_a_reference(cli):
 @pytest.mark.usefixtures("three")
 def test_half_written_folders_are_reported_and_left_out(cli, folder):
     (folder / "results" / "three" / "fake" / "s1-first" / "b" / "counters.json").unlink()
-    code, out, err = cli("table")
-    assert (code, out) == (0, "terminal beside None\na,1\nc,1\n")
-    assert err == (
+    assert listed(cli) == ["a", "c"]
+    assert cli("table", "-f", "csv")[2] == (
         "bakeoff: left out as half-written: results/three/fake/s1-first/b (counters.json is missing); "
         "'bakeoff run … --resume' makes them anew\n"
     )
@@ -421,16 +434,15 @@ def test_runs_of_different_model_epochs_do_not_stand_together_unsaid(cli, folder
 @pytest.mark.usefixtures("three")
 def test_plot_of_a_campaign_and_of_a_run(cli, folder):
     three = Path("results/three")
-    assert cli("plot") == (0, f"{three}/plots/first.svg\n", "")
-    assert (folder / three / "plots" / "first.svg").read_text() == "bars of 3"
+    assert cli("plot") == (0, f"{three}/plots/first_cc_qdisc.svg\n", "")
     alone = three / "fake" / "s1-first" / "b" / "tcp_delivery_with_rtt.png"
     assert cli("plot", "*/b", "--format", "png") == (0, f"{alone}\n", "")
-    assert cli("plot", "*/b", "--kind", "cwnd", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
-    assert (folder / "here" / "b.svg").read_text() == "cwnd of b"
-    names = [f"here/fake_s1-first_{name}-cwnd.svg" for name in "abc"]
-    assert cli("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
+    assert cli("plot", "*/b", "--kind", "queue", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
+    names = [f"here/fake_s1-first_{name}-queue.svg" for name in "abc"]
+    assert cli("plot", "results/three", "--kind", "queue", "--out", "here")[1].split() == names
     assert cli("plot", "*/a", "*/b", "--overlay", "--out", "ab.pdf") == (0, "ab.pdf\n", "")
-    assert (folder / "ab.pdf").read_text() == "tcp_delivery_with_rtt of a, b"
+    for name, begins in ((three / "plots/first_cc_qdisc.svg", b"<?xml"), (alone, b"\x89PNG"), ("ab.pdf", b"%PDF")):
+        assert (folder / name).read_bytes().startswith(begins)
     assert len(results.scan(three)) == 3
 
 
@@ -438,9 +450,9 @@ def test_plot_of_a_campaign_and_of_a_run(cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--kind", "pie"], "unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars, sweep"),
+        (["--kind", "pie"], "unknown 'pie'; expected one of tcp_delivery_with_rtt, "),
         (
-            ["--kind", "cwnd", "--out", "all.svg"],
+            ["--kind", "queue", "--out", "all.svg"],
             "--out: 'all.svg' is one file, and there are several pictures; end it in /",
         ),
         (
@@ -468,28 +480,29 @@ def test_the_kinds_are_listed(cli):
 
 # duel.
 
+DUEL = ("duel", "prague", "cubic", "--duration", "2s")
+
 
 def test_duel_shows_who_got_what(cli, folder):
-    code, out, _ = cli("duel", "prague", "cubic", "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
-    assert (code, out) == (
-        0,
-        "shares of prague-vs-cubic\nnext:    bakeoff plot d/fake/duel/prague-vs-cubic\n",
-    )
-    assert results.read(folder / "d" / "fake" / "duel" / "prague-vs-cubic").run.point == {
-        "qdisc": "pie ecn",
-        "rate": "50mbit",
-        "rtt": "20ms",
-        "rtt2": "40ms",
-        "duration": "30s",
-    }
+    code, out, _ = cli(*DUEL, "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
+    [path] = results.scan(folder / "d")
+    result = results.read(path)
+    first, second = (result.summary.flows[name].steady_state.goodput_bps for name in ("prague", "cubic"))
+    assert code == 0
+    for name, rate in (("prague", first), ("cubic", second)):
+        assert re.search(rf"^{name} +{rate / 1e6:.2f} +{rate / (first + second):.0%} ", out, re.MULTILINE)
+    assert out.endswith(f"next:    bakeoff plot {path.relative_to(folder)}\n")
+    assert "mid>srv: 50 Mbit/s, pie " in out
+    asked = {"cc1": "prague", "cc2": "cubic", "qdisc": "pie ecn", "rate": "50mbit", "rtt": "20ms", "rtt2": "40ms"}
+    assert result.run.point == asked
 
 
 def test_a_duel_has_its_own_place_and_leaves_the_latest_run(cli, folder):
     cli("run", "*/a", "--out", "results/mine")
-    assert cli("duel", "prague", "cubic")[0] == 0
+    assert cli(*DUEL)[0] == 0
     duel = (folder / "results" / "duels" / "latest").resolve()
     assert duel.parent == folder / "results" / "duels"
-    assert [path.name for path in results.scan(duel)] == ["prague-vs-cubic"]
+    assert [path.name for path in results.scan(duel)] == ["prague-vs-cubic-fq_codel_flows_1-50mbit-20ms"]
     assert (folder / "results" / "latest").resolve() == folder / "results" / "mine"
     code, _, err = cli("run", "*/a", "--resume", "--out", str(duel))
     assert code == 2
@@ -497,20 +510,32 @@ def test_a_duel_has_its_own_place_and_leaves_the_latest_run(cli, folder):
 
 
 def test_duel_as_json_and_with_seeds(cli):
-    # The mean of 3 series of 5 samples: 100 (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + seed.
-    one = json.loads(cli("duel", "prague", "cubic", "--json", "--out", "d")[1])
+    one = json.loads(cli(*DUEL, "--json", "--out", "d")[1])
     summary = one.pop("summary")
-    assert one == {"results": "d/fake/duel/prague-vs-cubic", "run": "fake/duel/prague-vs-cubic"}
-    assert (summary["run"], summary["utilisation"]) == ("prague-vs-cubic", 103.0)
-    two = json.loads(cli("duel", "prague", "cubic", "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
-    assert [each["summary"]["utilisation"] for each in two] == [103.0, 104.0]
-    assert "prague-vs-cubic,2\n" in cli("duel", "prague", "cubic", "--seeds", "2", "--out", "f", "-j", "1")[1]
+    key = f"local/duel/{summary['run']}"
+    assert one == {"results": f"d/{key}", "run": key}
+    assert summary == json.loads(Path("d", key, "summary.json").read_text())
+    two = json.loads(cli(*DUEL, "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
+    assert [each["summary"]["seed"] for each in two] == [1, 2]
+    assert two[0]["summary"] == summary
+    assert "±" in cli(*DUEL, "--seeds", "2", "--out", "f", "-j", "1")[1]
+
+
+BROKEN = """
+class Mine:
+    def ssthresh(self, sk):
+        return 2
+
+    def cong_avoid(self, sk, acked):
+        raise ValueError("no window")
+"""
 
 
 def test_a_failed_duel_ends_with_1(cli):
-    code, _, err = cli("duel", "violates", "cubic")
+    Path("mine.py").write_text(BROKEN)
+    code, _, err = cli("duel", "./mine.py:Mine", "cubic", "--duration", "2s")
     assert code == 1
-    assert "failed: fake/duel/violates-vs-cubic: conservation" in err
+    assert ": failed: duel: local/duel/Mine-vs-cubic-fq_codel_flows_1-50mbit-20ms: Mine.cong_avoid failed" in err
 
 
 def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):

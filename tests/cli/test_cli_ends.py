@@ -8,24 +8,28 @@ from pathlib import Path
 
 import pytest
 
-import fakes
 from bakeoff import results
+from fakes.runs import words
 
-SRC = Path(__file__).parents[2] / "python"
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG", "PYTHONUTF8"))}
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty working directory, with the fakes in place."""
+def folder(tmp_path, monkeypatch, fake_engine):
+    """An empty working directory."""
     monkeypatch.chdir(tmp_path)
-    with fakes.in_place():
-        yield tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def cli(cli):
+    """The command line, with the fake engine for what does runs."""
+    return lambda *arguments: cli(*words(*arguments))
 
 
 def start(*arguments: str, **options) -> subprocess.Popen:
-    environment = PLAIN | {"PYTHONPATH": os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])}
-    environment |= options.pop("env", {})
+    given = {name: os.environ[name] for name in ("PYTHONPATH", "BAKEOFF_CATALOG")}
+    environment = PLAIN | given | options.pop("env", {})
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.Popen([sys.executable, *arguments], env=environment, text=True, encoding="utf-8", **streams)
 
@@ -41,14 +45,16 @@ def ended(*arguments: str, **options) -> tuple[int, str, str]:
 def test_output_that_cannot_be_written(cli, command):
     cli("run", "*/a", "--out", "x", "-j", "1")
     with Path("/dev/full").open("w") as full:
-        code, _, err = ended("-m", "bakeoff", *command, stdout=full)
+        code, _, err = ended("-m", "bakeoff", *words(*command), stdout=full)
     assert code == 2
     assert err.splitlines()[-1] == "bakeoff: standard output: No space left on device"
     assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("where", ["full disk", "reader that left"])
-@pytest.mark.parametrize("command", [["run", "*", "-v"], ["run", "*", "-j", "2"], ["duel", "a", "b"]])
+@pytest.mark.parametrize(
+    "command", [["run", "*", "-v"], ["run", "*", "-j", "2"], ["duel", "cubic", "reno", "--duration", "2s"]]
+)
 def test_progress_that_cannot_be_written_ends_nothing(command, where):
     reader, writer = os.pipe()
     os.close(reader)
@@ -57,9 +63,9 @@ def test_progress_that_cannot_be_written_ends_nothing(command, where):
             pytest.skip("the system has no /dev/full")
         os.close(writer)
         writer = os.open("/dev/full", os.O_WRONLY)
-    code, out, _ = ended("-m", "bakeoff", *command, "--out", "x", stderr=writer)
+    code, out, _ = ended("-m", "bakeoff", *words(*command), "--out", "x", stderr=writer)
     os.close(writer)
-    told, _, _ = ended("-m", "bakeoff", *command, "--out", "y")
+    told, _, _ = ended("-m", "bakeoff", *words(*command), "--out", "y")
     assert (code, out != "") == (told, True)
     done, expected = results.survey("x"), results.survey("y")
     assert [result.key for result in done.results] == [result.key for result in expected.results]
@@ -69,12 +75,15 @@ def test_progress_that_cannot_be_written_ends_nothing(command, where):
         assert ended("-m", "bakeoff", "table", "nowhere", stderr=full)[0] == 2
 
 
-@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["table", "x"], ["duel", "a", "b", "--out", "y"]])
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["list", "--json"], ["table", "x"], ["duel", "cubic", "reno", "--duration", "2s", "--out", "y"]],
+)
 def test_a_reader_that_leaves_early_is_no_failure(cli, command):
     cli("run", "*/a", "--out", "x", "-j", "1")
     reader, writer = os.pipe()
     os.close(reader)
-    code, _, err = ended("-m", "bakeoff", *command, stdout=writer)
+    code, _, err = ended("-m", "bakeoff", *words(*command), stdout=writer)
     os.close(writer)
     assert code == 0
     assert "Traceback" not in err
@@ -108,17 +117,18 @@ def test_ctrl_c_while_the_commands_are_imported_ends_without_a_word():
 def test_names_beyond_ascii_under_an_ascii_locale(folder):
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0"}
     code, out, err = ended(
-        "-m", "bakeoff", "run", "*/a", "--out", "größe", "--note", "für später", "-j", "1", env=ascii_only
+        "-m", "bakeoff", *words("run", "*/a"), "--out", "größe", "--note", "für später", "-j", "1", env=ascii_only
     )
     assert (code, "results: größe\n" in out) == (0, True), err
     [path] = results.scan(folder / "größe")
     assert results.read(path).record.provenance.note == "für später"
-    assert ended("-m", "bakeoff", "table", "größe", env=ascii_only) == (0, "terminal beside None\na,1\n", "")
+    code, out, err = ended("-m", "bakeoff", "table", "größe", "-f", "csv", "--columns", "run", env=ascii_only)
+    assert (code, out.splitlines(), err) == (0, ["run", "a"], "")
 
 
 def test_a_name_that_is_no_text(folder):
     name = os.fsdecode(b"x\xff")
-    code, out, _ = ended("-m", "bakeoff", "run", "*/a", "--out", name, "-j", "1", errors="surrogateescape")
+    code, out, _ = ended("-m", "bakeoff", *words("run", "*/a"), "--out", name, "-j", "1", errors="surrogateescape")
     assert (code, f"results: {name}\n" in out) == (0, True)
     assert results.read_campaign(folder / name).provenance.command[-3] == "x\\udcff"
 
@@ -126,7 +136,7 @@ def test_a_name_that_is_no_text(folder):
 SCRIPT = """
 import bakeoff
 print("once")
-print(bakeoff.run("fake/s1*", jobs=2))
+print(bakeoff.run("fake/s1*", engine="fake", jobs=2))
 """
 
 

@@ -10,21 +10,29 @@ from pathlib import Path
 
 import pytest
 
-import fakes
 from bakeoff import results
 from bakeoff.cli import notify
+from fakes.runs import words
 
 SECRET = "hunter2"
 
 # apprise imports what Python 3.13 no longer has, where there is it.
-pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")
+pytestmark = [
+    pytest.mark.usefixtures("fake_engine"),
+    pytest.mark.filterwarnings("ignore:'imghdr' is deprecated"),
+]
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with fakes.in_place():
-        yield tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def cli(cli):
+    """The command line, with the fake engine for what does runs."""
+    return lambda *arguments: cli(*words(*arguments))
 
 
 @pytest.fixture

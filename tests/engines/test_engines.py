@@ -1,25 +1,28 @@
 """The engines there are, and what each returns is what it wrote."""
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from bakeoff import engines, results
 from bakeoff.duels import Duel
+from bakeoff.engines import sim
 from bakeoff.engines.kernel import virtual
 from bakeoff.errors import BakeoffError
 from bakeoff.results.counters import Counters
 from bakeoff.results.series import read_series
 from bakeoff.scenario import duel
+from fakes import engine
 from lab_runs import network
 
 
 @pytest.mark.parametrize("name", ["sim", "kernel", "kernel:linux-7.3", "netns", "ssh:bed.yaml"])
 def test_every_engine_is_what_a_campaign_calls(name):
-    engine: engines.Engine = engines.get(name)
-    assert isinstance(engine.one_at_a_time, bool)
-    assert all(callable(getattr(engine, part)) for part in ("check", "execute", "versions", "estimate_s"))
+    found: engines.Engine = engines.get(name)
+    assert isinstance(found.one_at_a_time, bool)
+    assert all(callable(getattr(found, part)) for part in ("check", "execute", "versions", "estimate_s"))
     assert name.partition(":")[0] in engines.MODULES
 
 
@@ -56,6 +59,19 @@ def test_exact_is_of_the_simulator(cli, tmp_path):
     assert "--exact is for --engine sim; --engine kernel takes no shortcuts" in err
     assert cli(*words)[0] == 0
     assert results.read_campaign(tmp_path / "out").engine == "sim:exact"
+
+
+def test_another_package_registers_an_engine_and_replaces_none(monkeypatch):
+    assert engines.names() == [*engines.MODULES, "fake"]
+    assert isinstance(engines.get("fake"), engine.Fake)
+    with pytest.raises(BakeoffError, match="engine 'fake' comes in one make only"):
+        engines.get("fake:other")
+    with pytest.raises(BakeoffError, match=r"unknown engine 'fame'; there is: sim, kernel, netns, ssh, fake$"):
+        engines.get("fame")
+    [plugin] = entry_points(group=engines.GROUP)
+    monkeypatch.setattr(engines, "_plugins", lambda: {"sim": plugin})
+    assert isinstance(engines.get("sim"), sim.Simulator)
+    assert engines.names() == [*engines.MODULES]
 
 
 def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):

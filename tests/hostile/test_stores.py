@@ -13,31 +13,26 @@ from pathlib import Path
 import fsspec
 import pytest
 
-import fakes
-from bakeoff import campaign
 from bakeoff.campaign import Execution, archive, store
 from bakeoff.campaign.archive import DamagedError
 from bakeoff.campaign.store_local import LocalStore
 from bakeoff.campaign.store_remote import RemoteStore
 from bakeoff.errors import BakeoffError
+from fakes.runs import make, run_campaign
 
 KEY = "ab" * 32
 
 
 @pytest.fixture(autouse=True)
-def make(tmp_path, monkeypatch):
-    """Make a run of the fake scenario; the working directory is empty."""
+def here(tmp_path, monkeypatch):
+    """The working directory is empty."""
     monkeypatch.chdir(tmp_path)
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        yield make
 
 
 @pytest.fixture
-def folder(make):
+def folder():
     """The results of a run."""
-    campaign.run([make("a")], Path("made"), Execution(jobs=1))
+    run_campaign([make("a")], Path("made"), Execution(jobs=1))
     return Path("made/fake/s1-first/a")
 
 
@@ -164,7 +159,7 @@ def test_emptying_asks(cli, folder, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "folder", "thesis", "two names"])
-def test_what_has_the_name_of_the_total_stays(make, kind):
+def test_what_has_the_name_of_the_total_stays(kind):
     Path("target").write_text("7\n")
     Path("S").mkdir()
     total = Path("S/bytes")
@@ -176,7 +171,7 @@ def test_what_has_the_name_of_the_total_stays(make, kind):
         "two names": lambda: os.link("target", total),
     }[kind]()
     before = total.lstat()
-    report = campaign.run([make("a"), make("b")], Path("c"), Execution(jobs=1, store=store.opened("S")))
+    report = run_campaign([make("a"), make("b")], Path("c"), Execution(jobs=1, store=store.opened("S")))
     assert ([done.status for done in report.runs], report.not_stored) == (["ok", "ok"], None)
     assert (Path("target").read_text(), total.lstat()) == ("7\n", before)
     assert LocalStore(Path("S")).empty().runs == 2
@@ -202,18 +197,18 @@ MANIFESTS = [
 
 
 @pytest.mark.parametrize("text", MANIFESTS)
-def test_a_damaged_manifest_costs_nothing(make, text):
+def test_a_damaged_manifest_costs_nothing(text):
     with pytest.raises(DamagedError):
         archive.read_manifest(text)
     assert [
-        done.status for done in campaign.run([make("a")], Path("c"), Execution(jobs=1, store=store.opened("S"))).runs
+        done.status for done in run_campaign([make("a")], Path("c"), Execution(jobs=1, store=store.opened("S"))).runs
     ] == ["ok"]
     [place] = Path("S").glob("*/*/stored.json")
     place.unlink()
     place.write_bytes(text)
-    report = campaign.run([make("a")], Path("d"), Execution(jobs=1, store=store.opened("S")))
+    report = run_campaign([make("a")], Path("d"), Execution(jobs=1, store=store.opened("S")))
     assert ([done.status for done in report.runs], report.not_stored) == (["ok"], None)
-    assert campaign.run([make("a")], Path("e"), Execution(jobs=1, store=store.opened("S"))).runs[0].status == "taken"
+    assert run_campaign([make("a")], Path("e"), Execution(jobs=1, store=store.opened("S"))).runs[0].status == "taken"
 
 
 def listed(sizes: dict[str, int]) -> bytes:
@@ -314,9 +309,9 @@ def test_an_archive_takes_no_more_memory_than_a_part_of_a_file(kind):
     assert sum(path.stat().st_size for path in Path("into").iterdir()) <= len(content)
 
 
-def test_what_is_no_archive_of_a_run_costs_no_run_and_stays(make, memory):
+def test_what_is_no_archive_of_a_run_costs_no_run_and_stays(memory):
     assert (
-        campaign.run([make("a")], Path("c"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
+        run_campaign([make("a")], Path("c"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
     )
     [name] = memory.find("/S")
     whole = memory.cat_file(name)
@@ -328,7 +323,7 @@ def test_what_is_no_archive_of_a_run_costs_no_run_and_stays(make, memory):
     assert memory.find("/S") == sorted(others)
     memory.pipe_file(name, sparse())
     assert (
-        campaign.run([make("a")], Path("d"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
+        run_campaign([make("a")], Path("d"), Execution(jobs=1, store=store.opened("memory://S"))).runs[0].status == "ok"
     )
     assert memory.cat_file(name)[:512] == whole[:512]
 

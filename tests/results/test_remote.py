@@ -10,11 +10,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-import fakes
-from bakeoff import campaign, results
+from bakeoff import results
 from bakeoff.campaign import Execution, lock
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Request, remote, survey
+from fakes.runs import make, run_campaign
 
 RUNS = ("a", "b", "c[1]*")
 """The last is a name that a file system could take for a pattern."""
@@ -25,12 +25,9 @@ CAPTURE = "mid-to-srv.pcapng"
 def here(tmp_path, monkeypatch):
     """A campaign of three runs, each with a capture, in results/c; nothing in memory://."""
     monkeypatch.chdir(tmp_path)
-    with fakes.in_place():
-        from bakeoff.scenario import make
-
-        campaign.run(
-            [make(name) for name in RUNS], Path("results/c"), Execution(jobs=1), request=Request(patterns=("fake/s1*",))
-        )
+    run_campaign(
+        [make(name) for name in RUNS], Path("results/c"), Execution(jobs=1), request=Request(patterns=("fake/s1*",))
+    )
     for path in results.scan("results/c"):
         (path / CAPTURE).write_bytes(b"packets")
     memory = fsspec.filesystem("memory")

@@ -95,9 +95,9 @@ def claim(_: str) -> list[str]:
 @_words
 def engine(_: str) -> Iterable[str]:
     """The engines."""
-    from bakeoff.engines import MODULES
+    from bakeoff import engines
 
-    return MODULES
+    return engines.names()
 
 
 @_words

@@ -1,12 +1,14 @@
 """The engines: each takes a resolved run and leaves a results folder.
 
 A new engine is one module with a function `choose`, and one line in `MODULES`. `choose(make)` gives the engine: `None`
-for `--engine NAME`, the words behind the colon for `--engine NAME:MAKE` of one that comes in several makes.
+for `--engine NAME`, the words behind the colon for `--engine NAME:MAKE` of one that comes in several makes. Another
+package registers its `choose` as an entry point of the group `bakeoff.engines`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from bakeoff.errors import EngineError, RefusedError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from bakeoff.results.counters import Counters
     from bakeoff.results.series import Parts
     from bakeoff.scenario import Run
@@ -24,6 +28,9 @@ MODULES: Final = {
     "netns": "bakeoff.engines.netns",
     "ssh": "bakeoff.engines.ssh.testbed",
 }
+
+GROUP: Final = "bakeoff.engines"
+"""The entry points of engines in other packages."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +81,27 @@ class Engine(Protocol):
 def get(name: str) -> Engine:
     """The engine of this name, `NAME` or `NAME:MAKE`. BakeoffError lists those there are."""
     kind, colon, make = name.partition(":")
-    if kind not in MODULES:
-        raise EngineError(f"unknown engine {kind!r}; there is: {', '.join(MODULES)}")
-    engine: Engine = import_module(MODULES[kind]).choose(make if colon else None)
+    if kind in MODULES:
+        choose = import_module(MODULES[kind]).choose
+    elif kind in _plugins():
+        choose = _plugins()[kind].load()
+    else:
+        raise EngineError(f"unknown engine {kind!r}; there is: {', '.join(names())}")
+    engine: Engine = choose(make if colon else None)
     return engine
+
+
+def names() -> list[str]:
+    """Every engine: those of bakeoff, then those of other packages in order of their names."""
+    return [*MODULES, *sorted(_plugins().keys() - MODULES.keys())]
+
+
+@cache
+def _plugins() -> dict[str, EntryPoint]:
+    """Engines of other packages. The search reads the metadata of every installed package: some milliseconds."""
+    from importlib.metadata import entry_points
+
+    return {plugin.name: plugin for plugin in entry_points(group=GROUP)}
 
 
 def permit_code(name: str) -> None:

@@ -1,8 +1,23 @@
-"""Scenarios of the fakes, whose runs have no flows."""
+"""Runs for the fake engine: they have no flows, so that little is measured."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from bakeoff import campaign
+from bakeoff.campaign import Execution, Report
 from bakeoff.scenario.run import Run
+
+
+def run_campaign(runs: Sequence[Run], root: Path, execution: Execution | None = None, **options: Any) -> Report:
+    """`campaign.run` with the fake engine."""
+    return campaign.run(runs, root, replace(execution or Execution(), engine="fake"), **options)
+
+
+def words(command: str, *arguments: str) -> list[str]:
+    """The arguments of a command line, with the fake engine for a command that needs one."""
+    return [command, *(["--engine", "fake"] if command in ("run", "show") else []), *arguments]
 
 
 def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> Run:
@@ -35,22 +50,3 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
         "present": {},
     }
     return Run(**fields).as_executable()
-
-
-def duel(asked, *, seed=1) -> Run:
-    from bakeoff.errors import BakeoffError
-
-    if not asked.rate.endswith("bit"):
-        raise BakeoffError(f"duel: rate: '{asked.rate}' has no unit; expected a rate such as '50mbit'")
-    point = {key: str(getattr(asked, key)) for key in ("qdisc", "rate", "rtt", "rtt2", "duration")}
-    if "violates" in (asked.cc1, asked.cc2):
-        point["does"] = "violates"
-    return make(f"{asked.cc1}-vs-{asked.cc2}", seed, "duel", **point)
-
-
-def json_schema() -> dict:
-    return {"title": "fake scenario"}
-
-
-def parse_settings(words) -> dict:
-    return dict(word.split("=", 1) for word in words)

@@ -1,1 +1,0 @@
-"""Pictures of the fake runs: their names, as text."""

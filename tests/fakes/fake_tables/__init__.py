@@ -1,1 +1,0 @@
-"""Presentation of the fake runs: what was asked for, as text."""
