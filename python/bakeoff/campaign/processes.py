@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.campaign import serving, signals, worker
 from bakeoff.campaign.parallel import Pending, WorkerLostError
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -189,7 +189,7 @@ def _starting() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BakeoffError(
+        raise CampaignError(
             f"no worker process can be started: {error.strerror or error}; use fewer --jobs, or raise the limit of "
             "processes (ulimit -u, pids.max of the container) or memory"
         ) from None

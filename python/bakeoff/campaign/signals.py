@@ -13,7 +13,7 @@ from multiprocessing import connection, resource_tracker
 from types import FrameType, ModuleType
 from typing import Final, NoReturn
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AT_ONCE: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -150,7 +150,7 @@ def check_threads() -> None:
             started[-1].start()
     except (RuntimeError, MemoryError):
         started.pop()
-        raise BakeoffError(
+        raise CampaignError(
             f"a process may start {len(started)} threads; expected {_THREADS} or more: use fewer --jobs, or raise the "
             "limit of processes (ulimit -u, pids.max of the container) or memory"
         ) from None
