@@ -181,15 +181,21 @@ def _has_netem() -> bool:
 def _tried(argv: tuple[str, ...]) -> str:
     """What a command says in a namespace of its own, which goes with it."""
     path = str(host_programs.need(argv[0]))
+    return _run(["unshare", "--net", path, *argv[1:]])[1]
+
+
+def _run(argv: Sequence[str]) -> tuple[int, str]:
+    """The exit code of a command, and what it says in English."""
     done = subprocess.run(
-        ["unshare", "--net", path, *argv[1:]],
+        argv,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
         env=os.environ | {"LC_ALL": "C"},
     )
-    return done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 @contextlib.contextmanager
@@ -207,11 +213,9 @@ def _alone() -> Iterator[None]:
 def _clean(log: IO[str] | None) -> None:
     """Delete every namespace of ours, whatever happened; devices go with them."""
     for path in sorted(_NETNS.glob(f"{PREFIX}*")):
-        done = subprocess.run(
-            [str(host_programs.need("ip")), "netns", "del", path.name], capture_output=True, text=True, check=False
-        )
+        _, said = _run([str(host_programs.need("ip")), "netns", "del", path.name])
         if log is not None:
-            log.write(f"+ {path.name}: ip netns del {path.name}\n{done.stdout}{done.stderr}")
+            log.write(f"+ {path.name}: ip netns del {path.name}\n{said}")
 
 
 @contextlib.contextmanager
@@ -238,20 +242,11 @@ def _background(setup: Sequence[Command], log: IO[str], captured: Sequence[tuple
 
 def _do(command: Command, log: IO[str], phase: str) -> None:
     """One command to its end, logged; RunError with node, command and output if it fails."""
-    done = subprocess.run(
-        _argv(command),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        env=os.environ | {"LC_ALL": "C"},
-    )
-    log.write(f"+ {command.line()}\n{done.stdout}{done.stderr}")
+    code, said = _run(_argv(command))
+    log.write(f"+ {command.line()}\n{said}")
     log.flush()
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip()
-        raise RunError(f"{phase}: {command.line()}: exit code {done.returncode}: {said}")
+    if code != 0:
+        raise RunError(f"{phase}: {command.line()}: exit code {code}: {said.strip()}")
 
 
 def _argv(command: Command) -> list[str]:
