@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from bakeoff.claims.comparison import Comparison, Difference, Distribution, distributions, outside
 from bakeoff.measure.functions import CATALOGUE
@@ -15,9 +13,7 @@ from bakeoff.tables.cells import decimals
 from bakeoff.tables.rows import finite
 from bakeoff.text import markup
 from bakeoff.text.columns import Column, number
-from bakeoff.text.markup import Block
-
-Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
+from bakeoff.text.markup import Block, Format
 
 _SHOWN = 40
 _SCALE = {"bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 2), "packet": (1.0, "packets", 0)}
@@ -38,28 +34,21 @@ def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str
     """
     spread = distributions(comparison.differences, bounds, by)
     beyond = outside(comparison.differences, bounds)
-    match form:
-        case "csv":
-            return _csv([record(one, bounds) for one in comparison.differences])
-        case "json":
-            document = {
-                "ours": comparison.ours,
-                "theirs": comparison.theirs,
-                "distributions": [_plain(one, by) for one in spread],
-                "outside": [record(one, bounds) for one in beyond],
-                "notes": list(comparison.notes),
-                "warnings": [comparison.warning] if comparison.warning else [],
-            }
-            return json.dumps(document, indent=2, allow_nan=False) + "\n"
-        case "terminal":
-            blocks = _blocks(comparison, spread, beyond, by, _SHOWN)
-            return markup.terminal(blocks, comparison.notes, None, None)
-        case _:
-            blocks = _blocks(comparison, spread, beyond, by, len(beyond))
-            if comparison.warning:
-                blocks = [replace(block, captions=[*block.captions, comparison.warning]) for block in blocks]
-            write = {"markdown": markup.markdown, "latex": markup.latex, "html": markup.html_page}
-            return write[form](blocks, comparison.notes)
+    warnings = [comparison.warning] if comparison.warning else []
+    if form == "csv":
+        return markup.as_csv([record(one, bounds) for one in comparison.differences])
+    if form == "json":
+        document = {
+            "ours": comparison.ours,
+            "theirs": comparison.theirs,
+            "distributions": [_plain(one, by) for one in spread],
+            "outside": [record(one, bounds) for one in beyond],
+            "notes": list(comparison.notes),
+            "warnings": warnings,
+        }
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    blocks = _blocks(comparison, spread, beyond, by, _SHOWN if form == "terminal" else len(beyond))
+    return markup.written(form, blocks, comparison.notes, warnings)
 
 
 def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
@@ -134,14 +123,6 @@ def _blocks(
         more = [f"and {len(beyond) - most} more; format csv has all"] if len(beyond) > most else []
         found.append(Block("outside", _columns(_LIST, _LIST_LEFT, list(_listed(beyond[:most]))), more))
     return found
-
-
-def _csv(records: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for one in records for name in one)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return out.getvalue()
 
 
 def _plain(one: Distribution, by: Sequence[str]) -> dict[str, Any]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from bakeoff.claims.comparison import Comparison
 from bakeoff.claims.own_distance import MEASURES, Group, Spread
-from bakeoff.tables.distances import Format
 from bakeoff.tables.rows import finite
 from bakeoff.text import markup
 from bakeoff.text.columns import Column, number
-from bakeoff.text.markup import Block
+from bakeoff.text.markup import Block, Format
 
 
 def render(comparison: Comparison, groups: Sequence[Group], by: Sequence[str], form: Format) -> str:
@@ -26,24 +22,13 @@ def render(comparison: Comparison, groups: Sequence[Group], by: Sequence[str], f
     """
     records = [_record(group, by, measure) for group in groups for measure in MEASURES if measure in group.every]
     warnings = [comparison.warning] if comparison.warning else []
-    match form:
-        case "csv":
-            out = io.StringIO()
-            writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(records)
-            return out.getvalue()
-        case "json":
-            sides = {"ours": comparison.ours, "theirs": comparison.theirs}
-            document = {**sides, "groups": records, "notes": [*comparison.notes], "warnings": warnings}
-            return json.dumps(document, indent=2, allow_nan=False) + "\n"
-        case "terminal":
-            return markup.terminal([_block(comparison, groups, by)], comparison.notes, None, None)
-        case _:
-            block = _block(comparison, groups, by)
-            block = replace(block, captions=[*block.captions, *warnings])
-            write = {"markdown": markup.markdown, "latex": markup.latex, "html": markup.html_page}
-            return write[form]([block], comparison.notes)
+    if form == "csv":
+        return markup.as_csv(records)
+    if form == "json":
+        sides = {"ours": comparison.ours, "theirs": comparison.theirs}
+        document = {**sides, "groups": records, "notes": [*comparison.notes], "warnings": warnings}
+        return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return markup.written(form, [_block(comparison, groups, by)], comparison.notes, warnings)
 
 
 def _block(comparison: Comparison, groups: Sequence[Group], by: Sequence[str]) -> Block:

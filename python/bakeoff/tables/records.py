@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import MeasureError, TableError
@@ -145,9 +145,9 @@ def _of(row: Row) -> Record:
 Take = Callable[[Any], float | None]
 
 
-def _takes(of: Of, *, without: Collection[str] = ()) -> dict[str, Take]:
+def _takes(of: Of) -> dict[str, Take]:
     """How each column of a kind of object is read from its record in summary.json."""
-    return {each.column: each.read for each in CATALOGUE.of(of) if each.tabled and each.name not in without}
+    return {each.column: each.read for each in CATALOGUE.of(of) if each.tabled}
 
 
 def _named(*names: str) -> dict[str, Take]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bakeoff.errors import TableError
 from bakeoff.references import Deviation, Reference, deviation
@@ -17,15 +15,14 @@ from bakeoff.tables.records import records
 from bakeoff.tables.rows import Row, choose_references, finished, finite, qdisc_order, rows
 from bakeoff.text import markup
 from bakeoff.text.columns import Column, number
-from bakeoff.text.markup import Block
+from bakeoff.text.markup import Block, Format
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.tables.records import Record
 
-Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
 Kind = Literal["runs", "flows", "queues", "probes", "phases"]
-FORMATS = ("terminal", "markdown", "csv", "json", "latex", "html")
+FORMATS = get_args(Format)
 
 _NOTES_SHOWN = 10
 _CHANGES_SHOWN = 3
@@ -86,7 +83,7 @@ def render(
     if format in ("csv", "json"):
         flat = [record if names is None else {n: filters.lookup(record, n) for n in names} for _, record in found]
         if format == "csv":
-            return _csv(flat)
+            return markup.as_csv(flat)
         document = {
             "rows": flat,
             "deviations": [_plain(distance) for distance in distances],
@@ -97,12 +94,7 @@ def render(
     shown = {row for row, _ in found}
     notes = _remarks([row for row in table if row in shown], left_out)
     blocks = [*_blocks(found, kind, names), *_distances(distances)]
-    if format == "terminal":  # whose reader is told on standard error
-        return markup.terminal(blocks, notes, width, colour)
-    if warning:
-        blocks = [replace(each, captions=[*each.captions, warning]) if each.level == 1 else each for each in blocks]
-    write = {"markdown": markup.markdown, "latex": markup.latex, "html": markup.html_page}
-    return write[format](blocks, notes)
+    return markup.written(format, blocks, notes, [warning] if warning else [], width=width, colour=colour)
 
 
 def _picked(found: list[tuple[Row, Record]], sort: str | None, condition: str | None) -> list[tuple[Row, Record]]:
@@ -244,14 +236,6 @@ def _distance_cells(distance: Deviation) -> list[str]:
     ]
 
 
-def _csv(flat: Sequence[Record]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for one in flat for name in one)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return out.getvalue()
-
-
 def _plain(distance: Deviation) -> dict[str, Any]:
     return {name: finite(value) if isinstance(value, float) else value for name, value in asdict(distance).items()}
 
@@ -261,5 +245,4 @@ def _qdisc_of(distance: Deviation) -> tuple[Any, ...]:
 
 
 def _why(result: Result) -> str:
-    at, record = result.run, result.record
-    return f"{at.suite}/{at.scenario}/{at.run}: {record.status}: {record.error or 'no reason given'}"
+    return f"{result.run.name}: {result.record.status}: {result.record.error or 'no reason given'}"

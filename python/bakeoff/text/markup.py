@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from bakeoff.text.columns import Column, clean, console, fitted, text_of
 from bakeoff.text.markdown import escaped, paragraph, pipes
+
+Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,34 @@ class Block:
     captions: Sequence[str] = field(default_factory=tuple)
     level: int = 1
     """1 for a table of its own, 2 for a part of the one above."""
+
+
+def written(
+    form: Format,
+    blocks: Sequence[Block],
+    remarks: Sequence[str],
+    warnings: Sequence[str] = (),
+    *,
+    width: int | None = None,
+    colour: bool | None = None,
+) -> str:
+    """The blocks in one of the formats for people, with warnings below each table.
+
+    The reader of a terminal has the warnings on standard error.
+    """
+    if form == "terminal":
+        return terminal(blocks, remarks, width, colour)
+    warned = [replace(one, captions=[*one.captions, *warnings]) if one.level == 1 else one for one in blocks]
+    return {"markdown": markdown, "latex": latex, "html": html_page}[form](warned, remarks)
+
+
+def as_csv(records: Sequence[Mapping[str, object]]) -> str:
+    """The records with a column for each name that one of them has."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for one in records for name in one)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
 
 
 def terminal(
