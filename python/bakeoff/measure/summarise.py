@@ -74,7 +74,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     ends, is a result: see `goodput_of`. Raises MeasureError if there are no series, unless all flows are of that kind.
     """
     run, counters = result.run, result.counters
-    place = f"{run.suite}/{run.scenario}/{run.run}"
+    place = run.name
     received = [counters.flow(flow.name).received_bytes for flow in run.flows]
     if not result.parts and (not received or any(each != 0 for each in received)):
         raise MeasureError(f"{place}: the run has no series")

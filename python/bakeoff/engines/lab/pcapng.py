@@ -68,7 +68,7 @@ def convert(source: Path, target: Path, interface: str, several: int = 1, *, com
 
 def comment(run: Run) -> str:
     """What the captures of a run on real Linux say of it."""
-    what = f"bakeoff run {run.suite}/{run.scenario}/{run.run}, seed {run.seed}, on real Linux, written by bakeoff "
+    what = f"bakeoff run {run.name}, seed {run.seed}, on real Linux, written by bakeoff "
     return what + version() + (f"\n{run.title}" if run.title else "")
 
 
