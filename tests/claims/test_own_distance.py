@@ -13,7 +13,7 @@ from bakeoff.claims.comparison import compare, side_of
 from bakeoff.claims.own_distance import groups
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.delays import mean_base_rtt
-from bakeoff.tables.own_distances import render
+from bakeoff.tables.distances import render_own
 from synthetic import as_run, made, resolved
 
 
@@ -66,15 +66,16 @@ def test_what_a_reader_sees(monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     found = three_runs()
     made_groups = groups(*found, ["scenario"])
-    [line] = [line for line in render(found[0], made_groups, ["scenario"], "terminal").splitlines() if "s6-" in line]
+    shown = render_own(found[0], made_groups, ["scenario"], "terminal")
+    [line] = [line for line in shown.splitlines() if "s6-" in line]
     # ln 2 = 0.693: see above; delays and marks are equal in all runs
     assert line.split()[:6] == ["s6-rfc3168", "2", "1", "0.000/0.485", "0.347/0.624", "0.347/1.040"]
-    rows = list(csv.DictReader(io.StringIO(render(found[0], made_groups, ["scenario"], "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render_own(found[0], made_groups, ["scenario"], "csv"))))
     assert [row["measure"] for row in rows] == ["goodput", "tcp_delay_mean", "marks"]
     assert float(rows[0]["own_p90"]) == pytest.approx(1.5 * math.log(2))
-    document = json.loads(render(found[0], made_groups, ["scenario"], "json"))
+    document = json.loads(render_own(found[0], made_groups, ["scenario"], "json"))
     assert document["groups"][0]["all_n"] == 4
-    assert "| goodput all | goodput apart | goodput own |" in render(
+    assert "| goodput all | goodput apart | goodput own |" in render_own(
         found[0], made_groups, ["scenario"], "markdown"
     ).replace("<br>", " ")
 

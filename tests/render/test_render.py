@@ -14,9 +14,9 @@ import pytest
 from bakeoff.campaign import Execution
 from bakeoff.errors import BakeoffError
 from bakeoff.render.finished_runs import FinishedRuns
-from bakeoff.render.functions import Functions
 from bakeoff.render.page import Page, rendered, write
 from bakeoff.render.pictures import Pictures
+from bakeoff.render.template_functions import Functions
 from bakeoff.render.verdicts import Verdicts
 
 ROOT = Path(__file__).parents[2]

@@ -80,8 +80,7 @@ def compare(
     from bakeoff.claims import comparison, own_distance
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
-    from bakeoff.tables import own_distances
-    from bakeoff.tables.distances import render
+    from bakeoff.tables.distances import render, render_own
 
     if own and (bound or each):
         raise UsageError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
@@ -107,9 +106,7 @@ def compare(
     if own:
         axes = axes or [comparison.SCENARIO]
         found_groups = own_distance.groups(found, mine, other, axes)
-        print_rendered(
-            own_distances.render(found, found_groups, axes, format_.value), colours=format_ is Format.terminal
-        )
+        print_rendered(render_own(found, found_groups, axes, format_.value), colours=format_ is Format.terminal)
         return
     print_rendered(render(found, bounds, axes, format_.value), colours=format_ is Format.terminal)
     medians = comparison.distributions(found.differences, bounds)

@@ -70,9 +70,9 @@ def render(
     from bakeoff.cli.progress import patience
     from bakeoff.render import recorded
     from bakeoff.render.finished_runs import FinishedRuns
-    from bakeoff.render.functions import Functions
     from bakeoff.render.page import rendered, write
     from bakeoff.render.pictures import Pictures
+    from bakeoff.render.template_functions import Functions
     from bakeoff.render.verdicts import Verdicts
     from bakeoff.results import epoch_warning
 

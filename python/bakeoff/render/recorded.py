@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files, jsonfile
 from bakeoff.errors import BakeoffError, RenderError
-from bakeoff.render.functions import FUNCTIONS, kinds
 from bakeoff.render.page import question, rendered
+from bakeoff.render.template_functions import FUNCTIONS, kinds
 
 if TYPE_CHECKING:
     from bakeoff.render.page import Page
