@@ -36,6 +36,11 @@ def network(**changes: object) -> Run:
     return Run.from_json(json.dumps(document | changes))
 
 
+def run_with(*ccs: str) -> Run:
+    """A flow for each congestion control."""
+    return network(flows=[flow(name=f"f{n}", cc=cc) for n, cc in enumerate(ccs)])
+
+
 def by_tools(flows: str, probes: str, duration_s: float = 4.0) -> Run:
     """Traffic of other people's programs: one flow, one UDP probe."""
     return network(

@@ -19,7 +19,7 @@ from bakeoff.engines.lab import plan, sce, versions
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
 from kernel_boots import guest
-from lab_runs import flow, network, nodes
+from lab_runs import flow, network, nodes, run_with
 
 # 33 packets fill the pipe, and the step marks what is more.
 ONE_FLOW = """
@@ -42,10 +42,6 @@ network:
 hosts: {{sysctl: {{net.ipv4.tcp_ecn: 1}}, hz: 1000, offloads: false}}
 flows: [{{name: f, cc: "{cc}"}}]
 """
-
-
-def run_with(*ccs: str) -> Run:
-    return network(flows=[flow(name=f"f{n}", cc=cc) for n, cc in enumerate(ccs)])
 
 
 def module(kernel: BuiltKernel, name: str) -> Path:

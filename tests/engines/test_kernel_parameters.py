@@ -10,12 +10,7 @@ from bakeoff.engines.kernel import boot
 from bakeoff.engines.lab import parameters, plan, sce
 from bakeoff.engines.lab.versions import Parameter
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import Run
-from lab_runs import flow, network, nodes
-
-
-def of(*ccs: str) -> Run:
-    return network(flows=[flow(name=f"f{n}", cc=cc) for n, cc in enumerate(ccs)])
+from lab_runs import flow, network, nodes, run_with
 
 
 @pytest.mark.parametrize(
@@ -33,7 +28,7 @@ def of(*ccs: str) -> Run:
     ],
 )
 def test_words_are_parameters_of_modules(ccs, asked):
-    assert parameters.given(of(*ccs), parameters.OFFERED) == [Parameter(*each) for each in asked]
+    assert parameters.given(run_with(*ccs), parameters.OFFERED) == [Parameter(*each) for each in asked]
 
 
 @pytest.mark.parametrize(
@@ -50,15 +45,15 @@ def test_words_are_parameters_of_modules(ccs, asked):
 )
 def test_what_one_kernel_cannot_be_given_is_refused(ccs, message):
     with pytest.raises(BakeoffError, match=message):
-        parameters.given(of(*ccs), parameters.OFFERED)
+        parameters.given(run_with(*ccs), parameters.OFFERED)
 
 
 def test_a_kernel_without_the_parameter_refuses_the_word():
     with pytest.raises(BakeoffError, match=r"this kernel's 'prague' has no parameter for 'alpha_mode'; expected 'pr"):
-        plan(of("prague alpha_mode 1"), parameters_offered=frozenset({("tcp_cubic", "beta")}))
+        plan(run_with("prague alpha_mode 1"), parameters_offered=frozenset({("tcp_cubic", "beta")}))
     # Other things of that machine use its kernel.
     with pytest.raises(BakeoffError, match=r"only the engine sim gives a flow parameters of its own"):
-        plan(of("cubic beta 600"))
+        plan(run_with("cubic beta 600"))
 
 
 def test_a_flow_of_sce_may_pace_whatever_the_sysctl_says():
@@ -66,7 +61,7 @@ def test_a_flow_of_sce_may_pace_whatever_the_sysctl_says():
     assert sce.pacing(network(flows=[flow(cc="reno-sce pacing on")])) == [Parameter("tcp_sce", "sce_pacing", "1")]
     assert sce.pacing(network(nodes=paced, flows=[flow(cc="reno-sce pacing off")])) == []
     with pytest.raises(BakeoffError, match=r"^nodes: 'cli' has .*tcp_sce_pacing 0, but flows\[0\]\.cc: 'cubic-sce pac"):
-        sce.pacing(of("cubic-sce pacing on", "reno-sce pacing sysctl"))
+        sce.pacing(run_with("cubic-sce pacing on", "reno-sce pacing sysctl"))
 
 
 def test_parameters_stand_on_the_command_line_ahead_of_those_of_init(tmp_path, real_kernel):
