@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from bakeoff.claims.verdict import Decided, Ours, Outcome, Verdict
 
 _WIDTH: Final = 110
-_HEADS: Final = {
-    HOLDS: "holds",
-    NOT: "does not hold",
-    DIFFERS: "differs by seed",
-    UNDECIDED: "cannot be decided",
-    CANNOT: "cannot be run here",
-}
+_HEADS: Final = (HOLDS, NOT, DIFFERS, UNDECIDED, CANNOT)
 _BLOCK: Final = "<!-- claims: bakeoff verify writes this -->\n{}<!-- end -->"
 _MARKED: Final = re.compile(r"<!-- claims: bakeoff verify writes this -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -175,7 +169,7 @@ def counted(verdicts: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[s
     if len(rows) > 1:
         total = sum(counts.values(), Counter[str]())
         rows.append(["all", str(total.total()), *(str(total[word]) for word in _HEADS)])
-    return ["document", "claims", *_HEADS.values()], rows
+    return ["document", "claims", *_HEADS], rows
 
 
 def as_json(several: Sequence[Decided], differ: Sequence[str], engine: str) -> dict[str, Any]:

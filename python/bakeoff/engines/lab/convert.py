@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 _QUANTILES: Final = {
     "p5_s": 0.05, "p50_s": 0.5, "p90_s": 0.9, "p95_s": 0.95, "p99_s": 0.99, "p999_s": 0.999,
 }  # fmt: skip
-# agent's key -> that of docs/results-folder.md
-_SOURCE: Final = {
-    "cc": "cc", "ecn": "ecn", "mss": "mss", "sent_packets": "sent_packets", "sent_bytes": "sent_bytes",
-    "delivered": "delivered", "delivered_ce": "delivered_ce", "retransmits": "retransmits", "rtos": "rtos",
-}  # fmt: skip
+_SOURCE: Final = (
+    "cc", "ecn", "mss", "sent_packets", "sent_bytes", "delivered", "delivered_ce", "retransmits", "rtos",
+)  # fmt: skip
+"""Counters of a sender, which the agent and docs/results-folder.md call alike."""
 
 _MOST_SAMPLES: Final = 1 << 30
 """Bytes of what one agent wrote: a million short flows leave about 100 MB."""
@@ -136,7 +135,7 @@ def counters(
     flows = {}
     for flow in run.flows:
         sent, received = summary["sources"].get(flow.name, {}), summary["sinks"].get(flow.name, {})
-        told = {ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent}
+        told = {key: sent[key] for key in _SOURCE if key in sent}
         # TCP's receiver is asked for tcpi_received_ce; the one of datagrams counts by itself.
         arrived = [received[key] for key in ("received_ce", "ce") if key in received]
         if flow.transport == "udp" and "sent_packets" in told:
