@@ -9,8 +9,8 @@ import pytest
 
 from bakeoff.cli.warn import warnings
 from bakeoff.scenario import catalog
+from bakeoff.scenario.error import DocumentError
 from bakeoff.scenario.language import Measure, SteadyState
-from bakeoff.scenario.matrix import ScenarioError
 from bakeoff.scenario.resolve import window
 from scenario_texts import FLOW, HEAD, interface, one, runs, write
 
@@ -474,7 +474,7 @@ def test_a_window_that_holds_all_slow_starts_is_warned_of(tmp_path, start, windo
 
 def test_a_window_outside_the_run():
     measure = Measure(steady_state=SteadyState.model_validate({"window": "59s", "ends": "2s before end"}))
-    with pytest.raises(ScenarioError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):
+    with pytest.raises(DocumentError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):
         window(measure, 60.0, 0.05)
 
 
