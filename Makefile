@@ -70,9 +70,10 @@ sdist: setup ## a source distribution, into dist/
 kernel-tools:
 	@$(PYTHON) -I python/bakeoff/engines/kernel/build_tools.py
 
+# KERNEL names it; its release does otherwise.
 kernel: kernel-tools setup agent ## a virtual-time kernel from Debian's linux-source package, once (10 minutes)
 	$(BIN)/python kernel/fetch-programs --suite forky
-	$(BIN)/bakeoff kernel build --source "$$($(BIN)/python kernel/fetch-source --suite trixie-backports)"
+	$(BIN)/bakeoff kernel build $(if $(KERNEL),--name $(KERNEL)) --source "$$($(BIN)/python kernel/fetch-source --suite trixie-backports)"
 
 run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	$(BIN)/bakeoff run 'l4s-tests/s6-rfc3168/*cubic*fq_codel(1q)*' 'l4s-tests/s6-rfc3168/*cubic*pie-*' --out results/first --resume

@@ -44,8 +44,12 @@ NAMED = os.environ.get("BAKEOFF_TEST_KERNEL")
 def pytest_collection_modifyitems(items):
     """What takes long begins first: at the end, one process would be at it while the others have nothing left.
 
-    Then what reads the whole catalog, side by side, so that one process does it and expands the catalog once.
+    Then what reads the whole catalog, side by side, so that one process does it and expands the catalog once. What
+    boots a kernel has the mark `kernel`.
     """
+    for item in items:
+        if "real_kernel" in item.fixturenames:
+            item.add_marker("kernel")
     items.sort(key=lambda item: 0 if item.path.stem in LONG else 1 if "every_run" in item.fixturenames else 2)
 
 
@@ -58,16 +62,18 @@ def every_run():
 @pytest.fixture(scope="session")
 def real_kernel():
     """A real kernel that boots here: BAKEOFF_TEST_KERNEL (a name or a path), or the newest that was built."""
+    # Who names a kernel wants to have it tested.
+    lacking = pytest.skip if NAMED is None else pytest.fail
     if NAMED is None and not registry.list_kernels():
         pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
     for program in ("ip", "tc"):
         if host_programs.find(program) is None:
-            pytest.skip(f"{program} is not installed")
+            lacking(f"{program} is not installed")
     built = virtual.choose(NAMED).kernel
     with tempfile.TemporaryDirectory() as folder:
         outcome = guest(built, Path(folder), do="random")["outcome"]
     if outcome.status == "not-started":
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {outcome.reason}")
+        lacking(f"the sandbox forbids User-Mode Linux: {outcome.reason}")
     assert outcome.status == "ok", outcome.reason
     return built
 
