@@ -613,7 +613,7 @@ mod tests {
         assert_eq!(probe.ecn as u8, 0b01);
     }
 
-    /// `tests/test_agent_plan.py` holds that Python writes this document, with every role, source and key that it knows.
+    /// `tests/engines/test_agent_plan.py` holds that Python writes this document, with every role, source and key that it knows.
     #[test]
     fn what_python_writes_is_accepted() {
         let document: Value =

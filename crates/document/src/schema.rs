@@ -1,6 +1,6 @@
 //! The JSON Schema of the resolved run, made from its types ([`crate::run`]) and bounds ([`crate::bounds`]).
 //!
-//! `schema.json`, beside the crate's `Cargo.toml`, is its text. `tests/test_run_schema.py` compares that with the Python model that writes
+//! `schema.json`, beside the crate's `Cargo.toml`, is its text. `tests/scenario/test_run_schema.py` compares that with the Python model that writes
 //! the document.
 
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 //! The same document gives the same bytes: in debug and release, and on every machine.
 //!
-//! `tests/test_determinism.py` asserts the same digest of the build behind the Python
+//! `tests/engines/test_determinism.py` asserts the same digest of the build behind the Python
 //! extension (by the profile release or ci); here it is the test profile's.
 
 use bakeoff_sim::record::series::Series;

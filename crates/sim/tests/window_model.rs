@@ -254,7 +254,7 @@ fn cubic_settles_where_its_aimd_flow_does() {
 /// Neither 2 over p nor any constant over p: alpha is in 1/1024, and what is below 1/64 of marks in a window counts as
 /// none. The expected figures are the real kernel's: Linux 7.3 with `netem delay 10ms loss P% ecn` at 1 Gbit/s and
 /// 20 ms, mean window over 270 s. Below 4 % its delayed ACKs and bursts matter, which this model leaves out;
-/// tests/test_random_marks.py has whole runs there.
+/// tests/engines/test_random_marks.py has whole runs there.
 #[test]
 fn dctcp_settles_where_linux_does() {
     for (p, expected) in [(0.04, 1.79), (0.08, 1.85), (0.15, 1.87), (0.30, 1.80)] {

@@ -12,7 +12,7 @@
 //! Departures: none known. The remainder of each integer logarithm, in microseconds, is added to
 //! the next round's value.
 //!
-//! Validation: the tests below, `tests/test_versions.py` (the verdicts that were published).
+//! Validation: the tests below, `tests/claims/test_versions.py` (the verdicts that were published).
 
 /// Score and alpha: 1.0 is 2^20.
 const ONE: i64 = 1 << 20;

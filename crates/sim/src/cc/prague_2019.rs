@@ -13,7 +13,7 @@
 //! Departures: marks are counted in packets, which are of one size here (2019-09: bytes). A loss sets
 //! ssthresh to half of the window; here the window follows when the state is Open again, which no source says.
 //!
-//! Validation: the tests below, `tests/test_versions.py` (what was published of each version).
+//! Validation: the tests below, `tests/claims/test_versions.py` (what was published of each version).
 
 use super::reno::Reno;
 use super::{CcEnv, CcError, CongestionControl, RateSample};

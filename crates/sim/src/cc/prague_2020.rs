@@ -23,7 +23,7 @@
 //! Departures: none known.
 //!
 //! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks),
-//! `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (what was published of each version).
+//! `tests/cc_hooks.rs` (any sequence of hooks), `tests/claims/test_versions.py` (what was published of each version).
 
 use super::classic_ecn::ClassicEcn;
 use super::reno::Reno;

@@ -20,7 +20,7 @@
 //! Departures: those of [`super::sce`]. `@2019`: CE's part is taken by PRR, not by the module's count; a loss is
 //! PRR to ssthresh.
 //!
-//! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
+//! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/claims/test_versions.py` (published runs).
 
 use super::sce::{CePart, SceOptions, SceWindow, Tree};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};

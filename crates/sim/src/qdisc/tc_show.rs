@@ -8,7 +8,7 @@
 //! Departures: the queues that `tbf` and `prio` make themselves are shown, the tool hides them. `overlimits` of `tbf` and
 //! `cake`: see [`super::Statistics::overlimits`].
 //!
-//! Validation: `tests/test_tc_statistics.py`, every kind with traffic against the real tool.
+//! Validation: `tests/replay/test_tc_statistics.py`, every kind with traffic against the real tool.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -6,7 +6,7 @@
 //! Departures: the checks of RFC 9768, section 3.2.2.4, for middleboxes that rewrite the IP field of SYN and
 //! SYN/ACK are not made; SYN cookies are not modelled.
 //!
-//! Validation: the tests below; `tests/test_ecn.py` holds the table of all pairs against a real kernel.
+//! Validation: the tests below; `tests/engines/test_ecn.py` holds the table of all pairs against a real kernel.
 
 use crate::packet::Ecn;
 
@@ -135,7 +135,7 @@ mod tests {
         mode
     }
 
-    /// `tests/test_ecn.py` has this table too; there it is compared with the real kernel.
+    /// `tests/engines/test_ecn.py` has this table too; there it is compared with the real kernel.
     #[test]
     fn all_pairs_of_tcp_ecn() {
         let table = |needs| {

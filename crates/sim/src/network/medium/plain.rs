@@ -1,7 +1,7 @@
 //! One packet after the other at the link's rate, as a plain wire does it: for directions that have a
 //! policer, or that share their transmitter with the other one (half duplex).
 //!
-//! Validation: the tests of half duplex in `tests/test_links.py`.
+//! Validation: the tests of half duplex in `tests/engines/test_links.py`.
 
 use super::{Access, Turn};
 use crate::base::units::Time;

@@ -11,7 +11,7 @@
 //!
 //! Not modelled: collisions and retries, frozen backoff, rate control, hidden stations, block-ACK losses.
 //!
-//! Validation: the tests below, half duplex in `tests/test_links.py`.
+//! Validation: the tests below, half duplex in `tests/engines/test_links.py`.
 
 use serde::Deserialize;
 

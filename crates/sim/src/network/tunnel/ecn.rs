@@ -11,7 +11,7 @@
 //! nothing; WireGuard ignores the verdict of the table, so it drops nothing either.
 //!
 //! # Validation
-//! Tests below: the table, all 16 cells for each rule. `tests/test_tunnels.py` sees CE come through a
+//! Tests below: the table, all 16 cells for each rule. `tests/engines/test_tunnels.py` sees CE come through a
 //! real kernel's tunnels.
 
 use crate::packet::Ecn;

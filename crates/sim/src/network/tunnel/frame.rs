@@ -16,7 +16,7 @@
 //! A packet that does not fit is not fragmented: runs that would need it are refused.
 //!
 //! # Validation
-//! Tests below against sums by hand; `tests/test_tunnels.py`: goodput through real tunnels is rate x payload / frame.
+//! Tests below against sums by hand; `tests/engines/test_tunnels.py`: goodput through real tunnels is rate x payload / frame.
 
 /// Bytes of an IPv4 header.
 const IP: u32 = 20;

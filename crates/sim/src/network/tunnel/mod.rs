@@ -16,7 +16,7 @@
 //! byte and packet limits, sequence numbers beyond 2^32.
 //!
 //! # Validation
-//! Tests of the parts; `crates/sim/tests/tunnels.rs` (conservation, CE, goodput by kind, the window that a delay needs), `tests/test_tunnels.py`
+//! Tests of the parts; `crates/sim/tests/tunnels.rs` (conservation, CE, goodput by kind, the window that a delay needs), `tests/engines/test_tunnels.py`
 //! (against real tunnels).
 
 pub mod ecn;

@@ -15,7 +15,7 @@
 //!
 //! # Validation
 //! Tests below: the edges of both windows, and any order of arrival against a set of all numbers seen.
-//! `tests/test_tunnels.py`: losses under reordering against the real XFRM.
+//! `tests/engines/test_tunnels.py`: losses under reordering against the real XFRM.
 
 /// Why a packet is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
