@@ -23,7 +23,10 @@ create_exception!(
     "A congestion control in Python raised: the place; `__cause__` is what was raised."
 );
 
-/// Runs a resolved run (JSON).
+/// Where an exception comes from that a signal handler raised.
+const SIGNAL: &str = "a signal handler";
+
+/// Runs a resolved run (JSON). What a signal handler raises meanwhile ends it.
 #[pyfunction]
 #[pyo3(signature = (run, modules=None, *, exact=false))]
 fn simulate<'py>(
@@ -36,8 +39,15 @@ fn simulate<'py>(
     let registry = cc::registry(modules, &failure)?;
     let mut budget = Budget::from_env().map_err(|e| PyValueError::new_err(e.to_string()))?;
     budget.exact |= exact;
+    let noted = failure.clone();
+    // The thread has no interpreter while it simulates: a handler of Python runs only if it is asked to.
+    let interrupted = move || {
+        Python::attach(|py| py.check_signals())
+            .map_err(|error| _ = cc::lock(&noted).get_or_insert((String::from(SIGNAL), error)))
+            .is_err()
+    };
     let outcome = py
-        .detach(|| bakeoff_sim::simulate_within(run, &registry, budget))
+        .detach(|| bakeoff_sim::simulate_until(run, &registry, budget, interrupted))
         .map_err(|e| hook_error(py, &failure).unwrap_or_else(|| error(e)))?;
     let dict = PyDict::new(py);
     set_series(&dict, outcome.series)?;
@@ -87,7 +97,7 @@ fn error(error: SimError) -> PyErr {
 /// What a module raised, if one did; Ctrl-C, which Python raises inside the hook, as it is.
 fn hook_error(py: Python<'_>, failure: &Failure) -> Option<PyErr> {
     let (place, cause) = cc::lock(failure).take()?;
-    if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+    if place == SIGNAL || cause.is_instance_of::<PyKeyboardInterrupt>(py) {
         return Some(cause);
     }
     let error = HookError::new_err(place);

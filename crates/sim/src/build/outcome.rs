@@ -60,8 +60,22 @@ pub fn simulate_with(json: &str, modules: &Registry) -> Result<Outcome, SimError
 // Never part of its caller: `bench/instructions.py` counts what happens inside.
 #[inline(never)]
 pub fn simulate_within(json: &str, modules: &Registry, budget: Budget) -> Result<Outcome, SimError> {
+    simulate_until(json, modules, budget, || false)
+}
+
+/// The same; it ends early if `interrupted`, which is asked every 65,536 events, says so.
+///
+/// # Errors
+/// [`SimError`]
+pub fn simulate_until(
+    json: &str,
+    modules: &Registry,
+    budget: Budget,
+    interrupted: impl Fn() -> bool + Send + 'static,
+) -> Result<Outcome, SimError> {
     let mut sim = build(parse(json)?, modules)?;
     sim.budget = budget;
+    sim.interrupted = Box::new(interrupted);
     let setup = setup(&sim);
     sim.execute()?;
     if let Some(failure) = sim.failure() {

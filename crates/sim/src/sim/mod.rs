@@ -88,6 +88,8 @@ pub struct Sim {
     pub trace: Option<Trace>,
     /// What it may cost.
     pub budget: Budget,
+    /// Whether the caller wants it to end.
+    pub interrupted: Box<dyn Fn() -> bool + Send>,
     now: Time,
     end: Time,
     window: [Time; 2],
@@ -142,6 +144,7 @@ impl Sim {
             tunnels,
             charges,
             budget: Budget::default(),
+            interrupted: Box::new(|| false),
             now: Time::ZERO,
             end,
             window,
@@ -169,7 +172,7 @@ impl Sim {
     /// Runs to the end.
     ///
     /// # Errors
-    /// A change that turns out impossible, and a budget that is spent.
+    /// A change that turns out impossible, a budget that is spent, and an interrupt.
     pub fn execute(&mut self) -> Result<(), Refused> {
         self.schedule();
         // What the last event waits for: put among the pending events only if it does not come next.

@@ -15,12 +15,16 @@ pub(super) const EVERY: u64 = 1 << 16;
 const OF_AN_ACK: usize = 16;
 
 impl Sim {
-    /// Looks at the budget.
+    /// Looks at the budget, and whether the caller wants the run to end.
     ///
     /// # Errors
-    /// It is spent: on what, and what to change.
+    /// It is interrupted; or it is spent: on what, and what to change.
     #[cold]
     pub(super) fn check_budget(&mut self) -> Result<(), Refused> {
+        if (self.interrupted)() {
+            let (now, end) = (self.now.as_secs_f64(), self.run.duration_s);
+            return Err(Refused(format!("interrupted at {now:.3} s of {end} s")));
+        }
         let done = self.handled + self.burst;
         if done > self.budget.events {
             // Packets wait here only while one arrival leads to the next at the same instant.
