@@ -1,6 +1,7 @@
 """The engine `sim` around the simulator: what it writes, and what becomes of an error of the simulator."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from bakeoff import _sim
 from bakeoff.engines import sim
 from bakeoff.errors import RefusedError, RunError
 from bakeoff.results.series import read_series
+from bakeoff.scenario import catalog
 from scenario_texts import duel
 
 RUN = duel("cubic", "reno").as_executable()
@@ -61,3 +63,24 @@ def test_samples_in_order_of_time_become_one_series_after_the_other(tmp_path, mo
     assert (tmp_path / "setup.log").read_text() == "set up\n"
     assert (tmp_path / "teardown.log").read_text() == "torn down\n"
     assert [path.read_bytes() for path in tmp_path.glob("*.pcapng")] == [b"packets"]
+
+
+def test_a_signal_ends_a_run_while_it_is_simulated(tmp_path, monkeypatch):
+    """A path that takes no time keeps the simulator at one instant; the budget ends it if the signal does not."""
+    network = "network: {path: [cli, mid, srv], rtt: 0ms}\n"
+    text = f"scenario: s\nsuite: s\nduration: 1s\n{network}flows: [{{name: f, cc: cubic}}]\n"
+    (tmp_path / "s.yaml").write_text(text)
+    [endless] = catalog.select([str(tmp_path / "s.yaml")])
+    monkeypatch.setenv("BAKEOFF_SIM_EVENTS", str(10**9))
+
+    def ended(*_):
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGALRM, ended)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(SystemExit):
+            sim.Simulator().execute(endless, tmp_path)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -42,9 +42,12 @@ fn simulate<'py>(
     let noted = failure.clone();
     // The thread has no interpreter while it simulates: a handler of Python runs only if it is asked to.
     let interrupted = move || {
-        Python::attach(|py| py.check_signals())
-            .map_err(|error| _ = cc::lock(&noted).get_or_insert((String::from(SIGNAL), error)))
-            .is_err()
+        let asked = Python::attach(|py| {
+            let raised = py.check_signals().err()?;
+            cc::lock(&noted).get_or_insert((String::from(SIGNAL), raised));
+            Some(())
+        });
+        asked.is_some()
     };
     let outcome = py
         .detach(|| bakeoff_sim::simulate_until(run, &registry, budget, interrupted))

@@ -16,5 +16,7 @@ pub mod tcp;
 
 pub use base::budget::Budget;
 pub use base::error::{Refused, SimError};
-pub use build::outcome::{Outcome, check, check_with, simulate, simulate_until, simulate_with, simulate_within};
+pub use build::outcome::{
+    Outcome, check, check_with, simulate, simulate_until, simulate_with, simulate_within,
+};
 pub use cc::Registry;
