@@ -73,7 +73,7 @@ def test_quantities(parse, text, value):
         (units.parse_time, True, "true is no quantity"),
         (units.parse_time, None, "null is no quantity"),
         (units.parse_size, "1.5B", "no whole number of byte"),
-        (units.parse_percentage, "120%", "more than everything"),
+        (units.parse_percentage, "120%", "is above 100%"),
         (units.parse_dscp, 64, "64 is no DSCP; expected a codepoint from 0 to 63"),
         (units.parse_dscp, "AF55", "no DSCP"),
     ],
