@@ -77,6 +77,8 @@ def test_the_words_of_a_link_show_as_they_are(text):
 @given(ODD)
 @example("`")
 @example("a`` b")
+@example("\\|")
+@example("|\\")
 def test_code_shows_as_it_is(text):
     if not text.strip():
         return

@@ -57,6 +57,9 @@ def label(text: str) -> str:
     return escaped(" ".join(text.split()))
 
 
+_CODE: Final = re.compile(r"((`+)(?!`).*?(?<!`)\2(?!`))", re.DOTALL)
+
+
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
     """A table; `left`: which columns are set flush left."""
     rules = ["---" if flush else "---:" for flush in left]
@@ -65,5 +68,11 @@ def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[s
 
 
 def _cell(text: str) -> str:
-    # Within code, too, a bar ends a cell unless it is escaped.
-    return re.sub(r"(?<!\\)\|", r"\\|", text) if isinstance(text, Markdown) else escaped(text)
+    if not isinstance(text, Markdown):
+        return escaped(text)
+    # Within code, too, a bar ends a cell unless it is escaped; a backslash before it is one of the code.
+    parts = _CODE.split(text)
+    parts[::3] = [re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::3]]
+    parts[1::3] = [part.replace("|", "\\|") for part in parts[1::3]]
+    del parts[2::3]
+    return "".join(parts)
