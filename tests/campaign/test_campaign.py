@@ -17,6 +17,7 @@ from bakeoff import campaign, engines, results
 from bakeoff import files as safely
 from bakeoff.campaign import Execution, Watch
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.run import Class, Qdisc
 from fakes.runs import make, run_campaign
 
 pytestmark = pytest.mark.usefixtures("fake_engine")
@@ -202,16 +203,17 @@ def test_the_estimate_is_packets_over_the_simulators_speed():
 
 
 @pytest.mark.parametrize(
-    ("words", "bps"),
+    ("words", "classes", "bps"),
     [
-        ("tbf rate 30mbit burst 5k peakrate 3mbit mtu 1514", 30e6),  # peakrate is another word
-        ("htb rate 40Mbit ceil 60Mbit, rate 36000kbit", 36e6),
-        ("netem rate 1.5GBIT", 1.5e9),
-        ("netem delay 5ms, rate 3mbits", 1e9),  # none: as fast as a cable is taken to be
+        ("tbf rate 30mbit burst 5k peakrate 3mbit mtu 1514", [], 30e6),
+        ("htb default 1", ["rate 36000kbit ceil 60Mbit", "rate 40Mbit"], 36e6),
+        ("netem rate 1.5GBIT", [], 1.5e9),
+        ("netem delay 5ms rate 3mbits", [], 1e9),  # no unit of tc: as fast as a cable is taken to be
     ],
 )
-def test_the_estimate_knows_rates_as_tc_writes_them(words, bps):
-    run = SimpleNamespace(duration_s=60.0, to_json=lambda: json.dumps({"qdisc": words}))
+def test_the_estimate_knows_rates_as_tc_writes_them(words, classes, bps):
+    tree = Qdisc(qdisc=words, classes=[Class(id=str(n), class_=rate) for n, rate in enumerate(classes, 1)])
+    run = SimpleNamespace(duration_s=60.0, links=[], interfaces=[SimpleNamespace(egress=tree, ingress=None)])
     # 12 000 bits a packet, 2 million packets per second, and 0.1 s for the files.
     assert engines.get("sim").estimate_s(run) == pytest.approx(0.1 + 60 * bps / 12_000 / 2e6)
 

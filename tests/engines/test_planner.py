@@ -114,8 +114,8 @@ def test_the_plan_of_a_bleached_flow_in_a_shared_queue():
         [
             '{"role": "tcp-sink", "name": "prague", "node": "srv", "netns": "srv", "port": 5201, "dscp": 19, "cc": "prague"}',
             '{"role": "tcp-sink", "name": "cubic", "node": "srv", "netns": "srv", "port": 5202, "dscp": 35, "cc": "cubic"}',
-            '{"role": "tcp-source", "cc": "prague", "name": "prague", "node": "cli", "netns": "cli", "to": "10.9.0.2:5201", "dscp": 19, "start_s": 5.004373, "stop_s": 65.0, "source": {"kind": "bulk"}, "local_port": 53572}',
-            '{"role": "tcp-source", "cc": "cubic", "name": "cubic", "node": "cli", "netns": "cli", "to": "10.9.0.2:5202", "dscp": 35, "start_s": 5.001669, "stop_s": 65.0, "source": {"kind": "bulk"}, "local_port": 51319}',
+            '{"role": "tcp-source", "cc": "prague", "max_pacing_rate_bps": null, "name": "prague", "node": "cli", "netns": "cli", "to": "10.9.0.2:5201", "dscp": 19, "start_s": 5.004373, "stop_s": 65.0, "source": {"kind": "bulk"}, "local_port": 53572}',
+            '{"role": "tcp-source", "cc": "cubic", "max_pacing_rate_bps": null, "name": "cubic", "node": "cli", "netns": "cli", "to": "10.9.0.2:5202", "dscp": 35, "start_s": 5.001669, "stop_s": 65.0, "source": {"kind": "bulk"}, "local_port": 51319}',
             '{"role": "icmp-probe", "name": "ping", "node": "cli", "netns": "cli", "to": "10.9.0.2", "every_s": 0.05, "size": 84, "dscp": 0, "ecn": "not-ect", "start_s": 0.0, "stop_s": 70.0}',
         ]
     )

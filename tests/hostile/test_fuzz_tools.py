@@ -56,7 +56,7 @@ def test_a_qdisc_takes_packets_or_is_refused(folder, line, seed):
     if done is not None:
         assert {number for number, _, _ in done.departures} <= set(range(len(ARRIVALS.packets)))
         # What is shown is what tc shows, and it is read back.
-        assert tc_show.qdiscs(done.show)
+        assert tc_show.configured(done.show, "root")
     # With a rate and a delay: without either, a flow sends for ever within one instant.
     tree = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 20mbit", "child": {"qdisc": line}}]}
     links = [{"ends": ["cli", "mid"], "delay_s": 0.002}, {"ends": ["mid", "srv"], "delay_s": 0.002}]
@@ -94,9 +94,7 @@ SIGNS = [
 @drawn
 @given(text=texts([*SHOWN, CLASSES], SIGNS))
 def test_what_tc_shows_is_read_or_refused(text):
-    for qdisc in refused(lambda: tc_show.qdiscs(text), ValueError) or ():
-        found = refused(lambda qdisc=qdisc: tc_show.counted(qdisc, {}), ValueError)
-        assert found is None or min(found["drops"].values()) >= 0
+    refused(lambda: tc_show.configured(text, "root"), ValueError)
     refused(lambda: tc_show.coarse_bursts({"1:1": "htb rate 20mbit"}, text), ValueError)
 
 

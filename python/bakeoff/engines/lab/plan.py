@@ -112,8 +112,6 @@ class Sending(Placed):
     source: dict[str, object]
     """What the application offers, as in the resolved run."""
     local_port: int
-    max_pacing_rate_bps: NotRequired[int]
-    """Of TCP."""
 
 
 @final
@@ -122,6 +120,7 @@ class TcpSource(Sending):
 
     role: Literal["tcp-source"]
     cc: str
+    max_pacing_rate_bps: int | None
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Final
 
 from bakeoff.engines.lab import plan, tunnels
 from bakeoff.engines.lab.match import PROTOCOLS
-from bakeoff.engines.lab.plan import Role, Sending, TcpSink, TcpSource, UdpReflector, UdpSink
+from bakeoff.engines.lab.plan import Role, Sending, TcpSink, UdpReflector, UdpSink
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
@@ -120,10 +120,8 @@ def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[Role, R
         sink["answers"] = "objects"
     elif flow.source.kind == "video":
         sink["answers"] = "segments"
-    source: TcpSource = {"role": "tcp-source", "cc": flow.cc, **sending}
-    if flow.max_pacing_rate_bps is not None:
-        source["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
-    return sink, source
+    rate_bps = flow.max_pacing_rate_bps
+    return sink, {"role": "tcp-source", "cc": flow.cc, "max_pacing_rate_bps": rate_bps, **sending}
 
 
 def local_port(seed: int, name: str) -> int:
