@@ -144,6 +144,13 @@ def test_the_summary_tells_how_flows_share_and_what_delays_did():
     counted = synthetic.made((8e6, 10e6))
     counted.counted["flows"]["cubic"] |= {"received_ce": 10_002, "received_ect1": 3}
     assert (summarise(counted).flows["cubic"].seen_marks, summarise(counted).flows["cubic"].seen_ect1) == (10_002, 3)
+    # A video beside them is no long flow of the two.
+    flows = (("prague", "prague"), ("cubic", "cubic"), ("tv", "cubic"))
+    beside = synthetic.made((8e6, 10e6, 1e6), flows=flows)
+    beside.resolved["flows"][2]["source"] = {
+        "kind": "video", "rates_bps": [500_000, 1_000_000], "segment_s": 0.5, "buffer_s": 1.0,
+    }  # fmt: skip
+    assert summarise(beside).pair == fair.pair
     # One flow has nobody to share with.
     alone = summarise(synthetic.made((8e6,), flows=(("cubic", "cubic"),)))
     assert alone.pair is None

@@ -88,6 +88,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     first = run.flows[0] if run.flows else None
     narrow = given.tried("bottleneck", lambda: given.bottleneck(first)) if first else None
     shared = _sharing(given, flows)
+    pair = given.rates.pair()
     changed = cut.changes(run, given.window)
     told = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
     if changed and not told:
@@ -111,7 +112,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         rated=[_rated(given, place) for place in places],
         changes=[f"at {at:g} s {what}" for at, what in changed],
         phases=told,
-        pair=given.rates.pair() if [len(each.flows) for each in shared.values()] == [2] else None,
+        pair=pair if pair and any(set(pair.flows) <= set(each.flows) for each in shared.values()) else None,
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
     return msgspec.convert(msgspec.to_builtins(found), Summary)
