@@ -20,13 +20,26 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.api import Result, Results, advise, duel, import_, load, measured, run, sweep, verify
+    from bakeoff.api import (
+        Compared,
+        Result,
+        Results,
+        advise,
+        compare,
+        duel,
+        import_,
+        load,
+        measured,
+        run,
+        sweep,
+        verify,
+    )
 
     __version__: str
 
 __all__ = [
-    "BakeoffError", "Result", "Results", "__version__", "advise", "duel", "import_", "load", "measured", "run", "sweep",
-    "verify",
+    "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "import_", "load",
+    "measured", "run", "sweep", "verify",
 ]  # fmt: skip
 
 

@@ -9,7 +9,9 @@ import math
 
 import pytest
 
+import bakeoff
 from bakeoff import references
+from bakeoff.api import Results
 from bakeoff.claims import comparison
 from bakeoff.claims.comparison import Key, compare, distributions, outside, side_of, side_of_reference
 from bakeoff.errors import BakeoffError
@@ -329,3 +331,25 @@ def test_each_ends_with_1_at_a_number_that_the_median_hides(monkeypatch, cli, tm
     assert "0.105" in out
     assert cli("compare", "patched", "base", "--each", "--bound", "goodput=0.11")[0] == 0
     assert "leave out --each" in cli("compare", "patched", "base", "--own", "--each")[2]
+
+
+def test_the_function_takes_runs_and_gives_what_the_command_prints(monkeypatch):
+    # One of two rates is ln(3.6 / 4) = -0.105 away, the other 0: the median of both is 0.053, above the bound 0.05.
+    ours, theirs = Results([made((40e6, 3.6e6))]), Results([made((40e6, 4e6))])
+    compared = bakeoff.compare(ours, theirs)
+    assert not compared.agrees
+    assert [(one.key.flow, round(one.ln, 3)) for one in compared.outside] == [("cubic", -0.105)]
+    [goodput] = [one for one in compared.distributions if one.measure == "goodput"]
+    assert (goodput.n, goodput.median) == (2, pytest.approx(-math.log(0.9) / 2))
+    assert compared.frame().filter(measure="goodput")["ln"].to_list() == pytest.approx([0, math.log(0.9)])
+    assert ours.compare(theirs).equals(compared.frame())
+    assert "-0.11" in repr(compared)
+    assert bakeoff.compare(ours, theirs, bounds={"goodput": 0.06}).agrees
+    # One seed on each side cannot tell them apart.
+    assert compared.each_agrees
+    with pytest.raises(BakeoffError, match=r"bound: unknown measure 'goodputs'"):
+        bakeoff.compare(ours, theirs, bounds={"goodputs": 0.06})
+    with pytest.raises(BakeoffError, match=r"nowhere: no such results folder, and no reference"):
+        bakeoff.compare(ours, "nowhere")
+    with pytest.raises(BakeoffError, match=r"compare: ours: int; expected"):
+        bakeoff.compare(1, theirs)

@@ -197,27 +197,11 @@ class Results(Sequence[Result]):
                 draw.sized(one, width, heading=heading)
         return made
 
-    def compare(self, theirs: Results | str) -> pl.DataFrame:
-        """What `bakeoff compare --format csv` writes, as a frame: a row per number that both sides have.
+    def compare(self, theirs: Results | Path | str) -> pl.DataFrame:
+        """The frame of `bakeoff.compare(self, theirs)`: a row per number that both sides have."""
+        from bakeoff.api.do_compare import compare
 
-        `theirs` are the same runs done elsewhere, or the name of a reference. `ln` is ln(ours / theirs). BakeoffError
-        if nothing can be compared.
-        """
-        import polars as pl
-
-        from bakeoff import references
-        from bakeoff.claims import comparison
-        from bakeoff.tables.distances import record
-
-        ours = comparison.side_of("ours", self)
-        if not isinstance(theirs, str | Results):
-            raise UsageError(f"compare: theirs: {theirs!r}; expected Results, or the name of a reference")
-        if isinstance(theirs, str):
-            other = comparison.side_of_reference(theirs, references.load(), ours)
-        else:
-            other = comparison.side_of("theirs", theirs)
-        found = comparison.compare(ours, other)
-        return pl.DataFrame([record(one, comparison.BOUNDS) for one in found.differences], infer_schema_length=None)
+        return compare(self, theirs).frame()
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.table import Format, chosen_results, warn_of_epochs
+from bakeoff.cli.table import Format, chosen_results
 from bakeoff.errors import UsageError
 
 
@@ -76,42 +75,23 @@ def compare(
       bakeoff compare results/patched results/base --each     for a test of a patch
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
     """
-    from bakeoff import references
-    from bakeoff.claims import comparison, own_distance
+    from bakeoff.api import do_compare
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
-    from bakeoff.tables.distances import render, render_own
 
     if own and (bound or each):
         raise UsageError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
-    bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
-    our_results = chosen_results(ours)[1]
-    with patience("measuring"):
-        mine = comparison.side_of(ours, our_results)
-    warning = None
-    if Path(theirs).is_dir():
-        their_results = chosen_results(theirs)[1]
-        warning = warn_of_epochs([*our_results, *their_results])
-        with patience("measuring"):
-            other = comparison.side_of(theirs, their_results)
-    else:
-        lines = references.load()
-        names = list(dict.fromkeys(line.reference for line in lines))
-        if theirs not in names:
-            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
-        other = comparison.side_of_reference(theirs, lines, mine)
+    bounds = bounds_of(bound, "--bound") if bound else None
+    mine = ours, chosen_results(ours)[1]
+    other = (theirs, chosen_results(theirs)[1]) if Path(theirs).is_dir() else theirs
     with patience("comparing"):
-        found = replace(comparison.compare(mine, other, paired=not unpaired), warning=warning)
-    axes = by.split(",") if by else []
-    if own:
-        axes = axes or [comparison.SCENARIO]
-        found_groups = own_distance.groups(found, mine, other, axes)
-        print_rendered(render_own(found, found_groups, axes, format_.value), colours=format_ is Format.terminal)
-        return
-    print_rendered(render(found, bounds, axes, format_.value), colours=format_ is Format.terminal)
-    medians = comparison.distributions(found.differences, bounds)
-    apart = each and any(one.overlap is False for one in comparison.outside(found.differences, bounds))
-    if apart or any(one.bound is not None and one.median > one.bound for one in medians):
+        found = do_compare.compared(
+            mine, other, by=by.split(",") if by else (), bounds=bounds, own=own, paired=not unpaired
+        )
+    if found.comparison.warning is not None:
+        typer.echo(f"bakeoff: {found.comparison.warning}", err=True)
+    print_rendered(found.text(format_.value), colours=format_ is Format.terminal)
+    if not own and not (found.agrees and (found.each_agrees or not each)):
         raise typer.Exit(1)
 
 

@@ -51,6 +51,7 @@ def diff(
     """
     import json
 
+    from bakeoff.api import do_compare
     from bakeoff.claims import comparison
     from bakeoff.cli.output import say
     from bakeoff.cli.progress import patience
@@ -58,24 +59,18 @@ def diff(
     from bakeoff.measure.functions import CATALOGUE
 
     bounds = dict.fromkeys(comparison.MEASURES, 0.0) | bounds_of(tolerance or [], "--tolerance")
-    sides = []
-    for name in (a, b):
-        _, chosen = chosen_results(name)
-        with patience("measuring"):
-            sides.append(comparison.side_of(name, chosen))
+    sides = [(name, chosen_results(name)[1]) for name in (a, b)]
     with patience("comparing"):
-        found = comparison.compare(*sides)
-    differing = comparison.outside(found.differences, bounds)
+        found = do_compare.compared(*sides, bounds=bounds)
+    differing, notes = found.outside, list(found.comparison.notes)
     if as_json:
         rows = [
             {**one.key._asdict(), "unit": CATALOGUE[one.key.measure].unit, "a": one.ours, "b": one.theirs}
             for one in differing
         ]
-        typer.echo(
-            json.dumps({"compared": len(found.differences), "differences": rows, "notes": found.notes}, indent=2)
-        )
+        typer.echo(json.dumps({"compared": len(found.differences), "differences": rows, "notes": notes}, indent=2))
     else:
-        for note in found.notes:
+        for note in notes:
             say(f"note: {note}", indent=6)
         for one in sorted(differing, key=lambda each: each.key):
             where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")

@@ -1,0 +1,145 @@
+"""`bakeoff.compare`: how far two campaigns with the same runs are apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff import references, results
+from bakeoff.api.result import Results
+from bakeoff.arguments import check
+from bakeoff.claims import comparison, own_distance
+from bakeoff.claims.comparison import Comparison, Difference, Distribution
+from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bakeoff.claims.own_distance import Group
+    from bakeoff.text.markup import Format
+
+Runs = Sequence[results.Result]
+_SIDE: Final = "expected the results of runs, or the folder of a campaign"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What two campaigns have in common, number by number, and the bounds that were asked for."""
+
+    comparison: Comparison
+    """Every number that both sides have, notes on runs that were left out, and a warning."""
+    bounds: Mapping[str, float]
+    """The largest |ln(ours / theirs)| that is accepted, by measure."""
+    by: Sequence[str]
+    """Axes whose labels divide the numbers into groups."""
+    distributions: Sequence[Distribution]
+    """|ln(ours / theirs)| by group and measure."""
+    own: Sequence[Group] = ()
+    """The distances beside those of the seeds of `theirs` from each other; empty unless asked for."""
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """Every number that both sides have."""
+        return self.comparison.differences
+
+    @property
+    def outside(self) -> list[Difference]:
+        """The numbers outside the bound of their measure, by measure, the largest distance first."""
+        return comparison.outside(self.differences, self.bounds)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the median of each measure is within its bound, in all groups."""
+        return all(one.bound is None or one.median <= one.bound for one in self.distributions)
+
+    @property
+    def each_agrees(self) -> bool:
+        """Whether no single number is outside of its bound while the seeds tell the two sides apart."""
+        return all(one.overlap is not False for one in self.outside)
+
+    def frame(self) -> pl.DataFrame:
+        """A row per number, as `bakeoff compare --format csv` writes it; `ln` is ln(ours / theirs)."""
+        import polars as pl
+
+        from bakeoff.tables.distances import record
+
+        return pl.DataFrame([record(one, self.bounds) for one in self.differences], infer_schema_length=None)
+
+    def text(self, form: Format = "terminal") -> str:
+        """What `bakeoff compare` prints."""
+        from bakeoff.tables.distances import render, render_own
+
+        if self.own:
+            return render_own(self.comparison, self.own, self.by, form)
+        return render(self.comparison, self.bounds, self.by, form)
+
+    def __repr__(self) -> str:
+        warning = self.comparison.warning
+        return (f"{warning}\n" if warning else "") + self.text().rstrip()
+
+
+def compare(
+    ours: Runs | Path | str,
+    theirs: Runs | Path | str,
+    *,
+    by: Sequence[str] = (),
+    bounds: Mapping[str, float] | None = None,
+    own: bool = False,
+    paired: bool = True,
+) -> Compared:
+    """Compare two campaigns with the same runs, as `bakeoff compare` does.
+
+    A side is the `Results` of `run` or `load`, or a campaign's folder; `theirs` may be the name of a reference. `by`
+    names axes whose labels are groups, `scenario` among them. `bounds` such as `{"goodput": 0.05}` are the largest
+    accepted medians of |ln(ours / theirs)|. With `own` the distances stand beside those of the seeds of `theirs` from
+    each other. Seeds that both sides have are compared in pairs, unless `paired` is false. BakeoffError if nothing can
+    be compared.
+    """
+    check("compare", by=("texts", by), bounds=("mapping?", bounds), own=("flag", own), paired=("flag", paired))
+    if bounds is not None and not all(isinstance(bound, int | float) for bound in bounds.values()):
+        raise UsageError(f"compare: bounds: {bounds!r}; expected numbers, such as {{'goodput': 0.05}}")
+    if own and bounds is not None:
+        raise UsageError("compare: own: has no bounds; leave out one of them")
+    other = theirs if isinstance(theirs, str) and not Path(theirs).is_dir() else _side("theirs", theirs)
+    return compared(_side("ours", ours), other, by=by, bounds=bounds, own=own, paired=paired)
+
+
+def compared(
+    ours: tuple[str, Runs],
+    theirs: tuple[str, Runs] | str,
+    *,
+    by: Sequence[str] = (),
+    bounds: Mapping[str, float] | None = None,
+    own: bool = False,
+    paired: bool = True,
+) -> Compared:
+    """Compare runs with those of another campaign, each with its name, or with the reference of this name."""
+    mine = comparison.side_of(*ours)
+    warning = None
+    if isinstance(theirs, str):
+        lines = references.load()
+        names = list(dict.fromkeys(line.reference for line in lines))
+        if theirs not in names:
+            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
+        other = comparison.side_of_reference(theirs, lines, mine)
+    else:
+        warning = results.epoch_warning([*ours[1], *theirs[1]])
+        other = comparison.side_of(*theirs)
+    found = replace(comparison.compare(mine, other, paired=paired), warning=warning)
+    axes = list(by) or [comparison.SCENARIO] * own
+    groups = own_distance.groups(found, mine, other, axes) if own else []
+    limits = dict(comparison.BOUNDS if bounds is None else bounds)
+    return Compared(found, limits, axes, comparison.distributions(found.differences, limits, axes), groups)
+
+
+def _side(name: str, given: object) -> tuple[str, Runs]:
+    if isinstance(given, str | os.PathLike):
+        return str(given), results.survey(Path(given)).results
+    if isinstance(given, Results):
+        return name, given
+    if isinstance(given, Sequence) and all(isinstance(one, results.Result) for one in given):
+        return name, given
+    raise UsageError(f"compare: {name}: {type(given).__name__}; {_SIDE}")
