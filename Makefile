@@ -162,6 +162,7 @@ gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
 	$(BIN)/bakeoff render examples/gallery/gallery.md --results results/gallery --out docs/ --record
 
 docs: setup ## the documentation as a site, into build/docs; it fails at a link that leads nowhere
+	$(BIN)/python docs/catalog.py
 	$(BIN)/python docs/measures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Open build/docs/index.html in a browser."

@@ -1,5 +1,6 @@
 """The pages hold together: links lead somewhere, the index is whole, generated tables have a generator."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -40,3 +41,12 @@ def test_every_generated_table_has_its_generator():
     # The generator compares the names of results.md's blocks with its own functions.
     script = ROOT / "docs/validation/generate.py"
     subprocess.run([sys.executable, script, "--check"], check=True)
+
+
+@pytest.mark.parametrize("name", ["catalog", "measures"])
+def test_a_generated_page_is_what_its_generator_writes(name):
+    """Written anew by `python docs/NAME.py`."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text(encoding="utf-8") == module.page()

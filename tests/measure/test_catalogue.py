@@ -1,6 +1,5 @@
-"""docs/measures.md, which is written from the catalogue, and the catalogue itself."""
+"""The catalogue of measures."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,19 +8,6 @@ from bakeoff.measure.catalogue import Catalogue, Measure
 from bakeoff.measure.functions import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
-
-
-def generator():
-    spec = importlib.util.spec_from_file_location("measures", ROOT / "docs" / "measures.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_what_the_catalogue_says():
-    """Written anew by `python docs/measures.py`."""
-    module = generator()
-    assert module.PAGE.read_text(encoding="utf-8") == module.page()
 
 
 def test_a_name_belongs_to_one_measure():

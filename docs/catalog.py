@@ -1,0 +1,87 @@
+"""Write docs/catalog.md from the catalog and the simulator's tables: `python docs/catalog.py`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from bakeoff import _sim, tc
+from bakeoff.scenario import catalog
+from bakeoff.text.markdown import Markdown, code, escaped, joined, pipes
+
+PAGE: Final = Path(__file__).parent / "catalog.md"
+SUITES: Final = {
+    "advice": "The runs of `bakeoff advise`: a busy household behind five queues ([advise](advise.md)).",
+    "bidirectional": "Mail to the tsvwg list, May 2020: traffic in both directions of an asymmetric line.",
+    "ccafct": "March 2021: completion times of short flows beside a long one.",
+    "future": "Experiments that the documents proposed and did not run.",
+    "issue-16-17": "2019: the L4S team's answer to two issues about Prague behind a FIFO and `fq_codel`.",
+    "l4s-tests": "November 2020: 13 scenarios that test L4S on the public Internet's terms.",
+    "l4steam": "Experiments of the L4S team: RTT independence, overload, single flows, coexistence.",
+    "linux": "Simulator against a real Linux 7.3: each run has the kernel's result as its reference.",
+    "real-world": "2021: models of the l4s-tests experiments on real lines (Wi-Fi, wireless, video).",
+    "sce-l4s-bakeoff": "November 2019: the first comparison of SCE with L4S.",
+    "sce-l4s-ect1": "April 2020: ECT(1) as a mark (SCE) against ECT(1) as a classifier (L4S).",
+}
+_HEAD: Final = """# Catalog
+
+Every scenario, congestion control and qdisc that bakeoff ships. `bakeoff list` prints the scenarios,
+`bakeoff list 'l4s-tests/s6*'` the runs of one, `bakeoff show NAME` its YAML. `{name}` in a title is a variable of the
+scenario's matrix. `python docs/catalog.py` writes this page.
+"""
+_CONTROLS: Final = """## Congestion controls
+
+A name without a version means the present one. `@` selects a version: a Linux release, a year, or a month of Prague's
+history ([Prague's versions](models/prague.md), [SCE](models/sce.md)). `none` keeps a fixed window.
+"""
+_QDISCS: Final = """## Qdiscs
+
+Qdiscs use tc syntax. A kernel module of bakeoff's own provides the queue on the kernel engine where mainline has none
+([kernel modules](kernel-modules.md)).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD, "## Scenarios\n"]
+    for suite, entries in groupby(catalog.examples().items(), lambda item: item[0].suite):
+        rows = []
+        for entry, several in entries:
+            runs = sum(alike for _, alike in several)
+            rows.append([code(entry.scenario), str(runs), escaped(entry.title)])
+        parts.append(f"### {suite}\n\n{SUITES[suite]}\n")
+        parts.append(pipes(["scenario", "runs", "title"], [True, False, True], rows))
+    controls = _versions(_sim.congestion_controls())
+    rows = [[code(name), _listed(versions)] for name, versions in controls.items()]
+    parts += [_CONTROLS, pipes(["control", "versions"], [True, True], rows)]
+    rows = [[code(name), _listed(versions), _on_a_kernel(name)] for name, versions in _versions(_sim.qdiscs()).items()]
+    parts += [_QDISCS, pipes(["qdisc", "versions", "kernel engine"], [True, True, True], rows)]
+    return "\n".join(parts)
+
+
+def _listed(versions: list[str]) -> Markdown:
+    return joined(map(code, versions), ", ")
+
+
+def _on_a_kernel(name: str) -> Markdown:
+    """Where the kernel engine has the present version from; nothing if neither mainline nor a module has it."""
+    kind = tc.kinds().get(name)
+    if kind is None or not (kind.tried or kind.module):
+        return Markdown("")
+    return Markdown("mainline") if kind.module is None else joined([Markdown("module"), code(kind.module)], " ")
+
+
+def _versions(names: Iterable[str]) -> dict[str, list[str]]:
+    """The versions of each name, `@` in front; a name without versions has none."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        base, at, version = name.partition("@")
+        found[base] += [at + version] * bool(version)
+    return dict(sorted(found.items()))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
