@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from bakeoff.measure.catalogue import Measure
 from bakeoff.measure.functions import CATALOGUE
+from bakeoff.measure.registration import STATISTICS
 from bakeoff.text.markdown import Markdown, code, pipes
 
 PAGE: Final = Path(__file__).parent / "measures.md"
 _OBJECTS: Final = {"flow": "Flows", "queue": "Queues", "probe": "Probes", "run": "Runs"}
 _HEAD: Final = """# Measures
 
-Every measure of bakeoff, with one name in all places: functions of [claims](claims.md), `--until`, `--adaptive`,
-`plot --measure`, [compare](compare.md), references and `r.measure("jain")` in Python. `column` is its name in
-[tables](tables.md) and conditions; in rows of runs it has the flow, queue or probe in front (`flow1_goodput_bps`).
-All values are in base units and over the measurement window, unless the formula says otherwise.
+A measure is a number computed from one run. It has the same name in [claims](claims.md), `--until`, `--adaptive`,
+`plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
 
-`python docs/measures.py` writes this page from `bakeoff.measure.functions`.
-"""
-_VALIDATION: Final = """## Validation
+| convention | meaning |
+|---|---|
+| column | name in [tables](tables.md) and conditions; a row of a run puts the object in front (`flow1_goodput_bps`) |
+| value | in base units, over the measurement window unless the definition differs |
+| `_p50`, `_p99` | median, 99th percentile |
+| `[queue]` | an optional argument; the default is the first flow's bottleneck |
+| `begin=`, `end=` | another window, in seconds |
 
-`tests/measure/test_measure.py` and the tests beside it show the arithmetic of each formula.
-`tests/measure/test_one_number.py` collects what every command shows of two runs, and asserts that equal names are equal
-numbers.
+Former names such as `rtt_mean` and `queue_delay` still work; a warning gives the present name.
+This page is generated from `bakeoff.measure.functions` by `python docs/measures.py`.
 """
+_STATISTIC: Final = re.compile(rf"_({'|'.join(sorted(STATISTICS, key=len, reverse=True))})$")
 
 
 def page() -> str:
     """The whole page."""
     parts = [_HEAD]
     for of, title in _OBJECTS.items():
-        rows = [_row(each) for each in CATALOGUE.names.values() if each.of == of]
-        parts.append(f"## {title}\n\n" + pipes(["measure", "unit", "column", "formula", "source"], [True] * 5, rows))
-    aliases = [(alias, each.name) for each in CATALOGUE.names.values() for alias in each.aliases]
-    rows = [[code(alias), code(name)] for alias, name in aliases]
-    parts.append("## Former names\n\nThey still work, with a note.\n\n" + pipes(["former", "name"], [True] * 2, rows))
-    return "\n".join([*parts, _VALIDATION])
+        named = [each for each in CATALOGUE.names.values() if each.of == of]
+        rows = [_row(list(family)) for _, family in groupby(named, _family)]
+        parts.append(f"## {title}\n\n" + pipes(["measure", "unit", "column", "definition"], [True] * 4, rows))
+    return "\n".join(parts)
 
 
-def _row(each: Measure) -> list[str]:
-    column = code(each.column) if each.at is not None and each.tabled else ""
-    return [code(each.signature), each.unit, column, Markdown(each.formula), Markdown(each.source)]
+def _family(each: Measure) -> tuple[str, str, str]:
+    """Measures that differ only in their statistic have one row."""
+    return _STATISTIC.sub("", each.name), each.unit, _definition(each)
+
+
+def _definition(each: Measure) -> str:
+    found = _STATISTIC.search(each.name)
+    return each.formula.removeprefix(f"{STATISTICS[found[1]]} of " if found else "")
+
+
+def _row(family: list[Measure]) -> list[str]:
+    first = family[0]
+    names = ", ".join([code(first.signature), *(code(each.name) for each in family[1:])])
+    columns = _codes(each.column for each in family if each.at is not None and each.tabled)
+    formula = _definition(first) if len(family) > 1 else first.formula
+    return [Markdown(names), first.unit, columns, Markdown(formula + (f" ({first.source})" if first.source else ""))]
+
+
+def _codes(names: Iterable[str]) -> Markdown:
+    return Markdown(", ".join(map(code, names)))
 
 
 if __name__ == "__main__":

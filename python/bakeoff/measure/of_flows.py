@@ -32,7 +32,8 @@ RFC3550 = "RFC 3550, section 6.4.1"
 
 
 @measure(
-    "goodput", "flow", "bit/s", "goodput", "payload that reached the receiving socket, per second",
+    "goodput", "flow", "bit/s", "goodput",
+    "payload that reached the receiving socket, from the first to the last sample in the window, per second",
     source="RFC 2647, section 3.17", needs=("received",), at="steady_state.goodput_bps",
 )  # fmt: skip
 def goodput(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
@@ -44,7 +45,8 @@ def goodput(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge 
 
 
 @measure(
-    "delivery_rate", "flow", "bit/s", "delivery rate", "mean of `tcpi_delivery_rate`, samples of zero left out",
+    "delivery_rate", "flow", "bit/s", "delivery rate",
+    "mean of the non-zero samples of `tcpi_delivery_rate`; none for UDP and `short` flows",
     source="l4s-tests, steady_state.go", needs=("delivery_rate",), at="steady_state.delivery_rate_bps",
 )  # fmt: skip
 def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
@@ -56,7 +58,7 @@ def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end
 
 @measure(
     "share", "flow", "1", "share of the goodput",
-    "the flow's part of the goodput of all flows with the same bottleneck",
+    "goodput over the sum of the goodputs of all flows with the same bottleneck",
     needs=("received",), bounds=SHARE, percent=True, decimals=0,
 )  # fmt: skip
 def _share(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
@@ -86,24 +88,25 @@ def _rtt(of: str, *, induced: bool = False) -> Take:
 
 family(
     "mean p50 p99 max", "srtt", "flow", "TCP RTT", "TCP's smoothed RTT", _rtt, at="srtt_s",
-    source="RFC 6298 (`tcpi_rtt`)", needs=("srtt",),
+    source="`tcpi_rtt`, RFC 6298", needs=("srtt",),
     aliases={"mean": ("rtt_mean", "tcp_rtt"), "p50": ("rtt_p50",), "p99": ("rtt_p99", "tcp_rtt_p99"),
              "max": ("rtt_max",)},
 )  # fmt: skip
 family(
     "mean p50 p99 max", "tcp_delay", "flow", "TCP RTT less the base RTT",
-    "TCP's smoothed RTT less the mean base RTT of the path in the window", lambda of: _rtt(of, induced=True),
+    "TCP's smoothed RTT minus the mean base RTT of the path in the window", lambda of: _rtt(of, induced=True),
     needs=("srtt",), bounds=ANY_SIGN,
 )  # fmt: skip
 family(
-    "mean p50 p99 max", "ack_rtt", "flow", "RTT of ACKs", "the RTT samples of all ACKs", at="rtt_s", stem="rtt",
+    "mean p50 p99 max", "ack_rtt", "flow", "RTT of ACKs",
+    "the RTT samples of all ACKs in the window (simulator)", at="rtt_s", stem="rtt",
 )  # fmt: skip
 family(
     "mean p50 p99 max", "udp_delay", "flow", "one-way delay", "the one-way delay of a UDP flow's datagrams",
     at="delay_s", stem="delay",
 )  # fmt: skip
 stored(
-    "udp_jitter", "flow", "s", "jitter", "mean interarrival jitter of a UDP flow's datagrams", "jitter_s",
+    "udp_jitter", "flow", "s", "jitter", "mean interarrival jitter of a UDP flow", "jitter_s",
     source=RFC3550, stem="jitter",
 )  # fmt: skip
 stored(
@@ -124,14 +127,14 @@ def _counted(key: str) -> Take:
 
 
 stored(
-    "retransmissions", "flow", "packet", "retransmissions", "segments that the flow sent again, over the whole run",
+    "retransmissions", "flow", "packet", "retransmissions", "retransmitted segments, over the whole run",
     "retransmissions",
 )  # fmt: skip
 
 
 @measure(
     "resent_share", "flow", "1", "share of segments sent again",
-    "share of the segments sent that the flow had sent before, over the whole run", bounds=SHARE, percent=True,
+    "retransmitted segments over all segments sent, over the whole run", bounds=SHARE, percent=True,
 )  # fmt: skip
 def _resent_share(run: MeasuredRun, flow: str | int) -> float:
     return resent_share(run.counters, flow_of(run.document, flow).name)
@@ -139,13 +142,24 @@ def _resent_share(run: MeasuredRun, flow: str | int) -> float:
 
 stored(
     "mark_fraction", "flow", "1", "share of packets marked",
-    "share of the flow's packets that were CE-marked, over the whole run", "mark_fraction",
+    "share of the flow's packets marked CE, over the whole run: `delivered_ce` / `delivered` with AccECN, else marks "
+    "over packets at the queues", "mark_fraction",
     bounds=SHARE, percent=True,
 )  # fmt: skip
 for _name, _key, _label, _formula in (
-    ("seen_marks", "received_ce", "CE marks received", "segments of data or datagrams that arrived with CE"),
-    ("seen_ect1", "received_ect1", "ECT(1) received", "segments of data or datagrams that arrived as ECT(1)"),
-    ("echoed_marks", "delivered_ce", "CE marks echoed", "CE marks that the receiver echoed"),
+    ("seen_marks", "received_ce", "CE marks received", "data segments or datagrams that arrived with CE"),
+    (
+        "seen_ect1",
+        "received_ect1",
+        "ECT(1) received",
+        "data segments or datagrams that arrived as ECT(1), in the simulator only",
+    ),
+    (
+        "echoed_marks",
+        "delivered_ce",
+        "CE marks echoed",
+        "CE marks that the receiver echoed; with RFC 3168 feedback the segments that ACKs with ECE acknowledged",
+    ),
 ):
     _text = f"{_formula} (`tcpi_{_key}`), over the whole run"
     measure(_name, "flow", "packet", _label, _text, at=_name)(_counted(_key))
@@ -175,17 +189,18 @@ def _starvation(*, as_time: bool) -> Take:
 
 measure(
     "starvation", "flow", "1", "starvation",
-    "share of the time in which the flow gets less than `below` of its fair share",
+    "share of the window in which the smoothed rate is less than `below` of the fair share, which is "
+    "the sum of the rates of all active long flows over their number",
     needs=("received",), at="starvation", bounds=SHARE, percent=True,
 )(_starvation(as_time=False))  # fmt: skip
 measure(
-    "starved_time", "flow", "s", "starved time", "that share of the window, as a time", needs=("received",),
+    "starved_time", "flow", "s", "starved time", "`starvation` times the length of the window", needs=("received",),
 )(_starvation(as_time=True))  # fmt: skip
 
 
 @measure(
     "oscillations", "flow", "1/s", "oscillations of the rate",
-    "how often per second the flow's smoothed rate crosses its own mean", needs=("received",), at="oscillations_per_s",
+    "crossings of the smoothed rate with its own mean, per second", needs=("received",), at="oscillations_per_s",
 )  # fmt: skip
 def _oscillations(
     run: MeasuredRun, flow: str | int, *, smooth: float = SMOOTH_S, begin: Edge = None, end: Edge = None
@@ -211,18 +226,18 @@ def _spike(of: str) -> Take:
 
 measure(
     "spike_height", "flow", "s", "height of the highest RTT spike",
-    "height over the base RTT of the highest excursion of a flow's or probe's RTT",
+    "height above the base RTT of the highest RTT excursion of a flow or probe; 0 without one",
     needs=("srtt", "rtt"), at="spike.height_s",
 )(_spike("height_s"))  # fmt: skip
 measure(
     "spike_duration", "flow", "s", "duration of the highest RTT spike",
-    "how long this excursion stays above base + over", needs=("srtt", "rtt"), at="spike.duration_s",
+    "time for which this excursion stays above base + over", needs=("srtt", "rtt"), at="spike.duration_s",
 )(_spike("duration_s"))  # fmt: skip
 
 
 @measure(
     "recovery", "flow", "s", "recovery of the RTT",
-    "from a step until the RTT is at most base + within and stays so; never: infinite", needs=("srtt", "rtt"),
+    "time from `after` until the RTT stays at most base + within; infinite if it never does", needs=("srtt", "rtt"),
 )  # fmt: skip
 def _recovery(
     run: MeasuredRun,
@@ -247,7 +262,7 @@ def _cwnd(of: str) -> Take:
 
 
 for _of, _said in (("min", "smallest"), ("max", "largest"), ("mean", "mean")):
-    _text = f"{_said} congestion window of the flow's samples"
+    _text = f"{_said} sample of the congestion window"
     measure(f"{_of}_cwnd", "flow", "packet", f"{_said} cwnd", _text, needs=("cwnd",))(_cwnd(_of))
 
 
@@ -255,30 +270,34 @@ for _of, _said in (("min", "smallest"), ("max", "largest"), ("mean", "mean")):
 
 family(
     "geometric_mean p50 p95 p99 mean max", "fct", "flow", "flow completion time",
-    "the completion times of a `short` flow's objects", at="fct.fct_s", untabled=("mean", "max"),
+    "the completion times of a `short` flow's objects, from the SYN until the sender learns that the whole object "
+    "was received", at="fct.fct_s", untabled=("mean", "max"),
     aliases={"p50": ("fct",)},
 )  # fmt: skip
 stored(
     "unfinished", "flow", "1", "unfinished objects",
-    "objects of a `short` flow that began in the window and had not ended with the run", "fct.unfinished",
+    "objects of a `short` flow that started in the window and did not finish before the end of the run",
+    "fct.unfinished",
 )  # fmt: skip
 stored(
-    "video_rate", "flow", "bit/s", "video rate", "mean rate of a video's segments", "video.mean_rate_bps",
+    "video_rate", "flow", "bit/s", "video rate",
+    "mean rate of the video segments, over the whole run", "video.mean_rate_bps",
     stem="video_mean_rate",
 )  # fmt: skip
 stored(
-    "startup", "flow", "s", "startup", "from opening a video until it plays", "video.startup_s", stem="video_startup",
+    "startup", "flow", "s", "startup", "time from opening a video to playback", "video.startup_s", stem="video_startup",
     seconds=True, may_never=True,
 )  # fmt: skip
 stored(
-    "stalls", "flow", "1", "stalls", "how often a video's playing stopped, over the whole run", "video.stalls",
+    "stalls", "flow", "1", "stalls", "interruptions of the playback, over the whole run", "video.stalls",
     stem="video_stalls",
 )  # fmt: skip
 stored(
-    "stalled", "flow", "s", "stalled time", "how long a video stopped in all", "video.stalled_s", stem="video_stalled",
+    "stalled", "flow", "s", "stalled time",
+    "total time of these interruptions", "video.stalled_s", stem="video_stalled",
     seconds=True,
 )  # fmt: skip
 stored(
-    "switches", "flow", "1", "rate switches", "how often a video changed its rate", "video.switches",
+    "switches", "flow", "1", "rate switches", "changes of the segment rate", "video.switches",
     stem="video_switches",
 )  # fmt: skip

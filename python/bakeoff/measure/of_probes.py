@@ -25,14 +25,14 @@ family(
     needs=("rtt",), aliases={"mean": ("ping",)},
 )  # fmt: skip
 family(
-    "mean p50 p99 max", "ping_delay", "probe", "probe RTT less the base RTT", "the probe's RTT less the base RTT",
+    "mean p50 p99 max", "ping_delay", "probe", "probe RTT less the base RTT", "the probe's RTT minus the base RTT",
     lambda of: _rtt(of, induced=True), needs=("rtt",), bounds=ANY_SIGN,
 )  # fmt: skip
 
 
 @measure(
     "ping_delay_above", "probe", "1", "share of the probe's RTTs above a limit",
-    "share of the probe's samples whose induced latency is above a limit", needs=("rtt",), bounds=SHARE, percent=True,
+    "share of the probe's samples whose induced latency is above `above`", needs=("rtt",), bounds=SHARE, percent=True,
 )  # fmt: skip
 def _ping_delay_above(
     run: MeasuredRun, above: float, probe: str | None = None, *, begin: Edge = None, end: Edge = None
@@ -43,15 +43,16 @@ def _ping_delay_above(
 
 
 stored(
-    "ping_jitter", "probe", "s", "probe jitter", "mean interarrival jitter of a probe's answers", "jitter_s",
+    "ping_jitter", "probe", "s", "probe jitter", "mean interarrival jitter of the round trips", "jitter_s",
     source=RFC3550, stem="jitter",
 )  # fmt: skip
 stored(
-    "ping_loss", "probe", "1", "probes lost", "share of the probe's requests without an answer", "loss",
+    "ping_loss", "probe", "1", "probes lost", "share of the requests without a reply", "loss",
     stem="loss", bounds=SHARE, percent=True,
 )  # fmt: skip
 family(
-    "mean p50 p99", "induced", "probe", "induced latency", "the samples of the probe's RTT less the base RTT",
+    "mean p50 p99", "induced", "probe", "induced latency",
+    "the induced latency: the samples of the RTT minus the base RTT",
     at="induced_s", bounds=ANY_SIGN,
 )  # fmt: skip
 
@@ -66,14 +67,16 @@ def _ipdv(of: str) -> Take:
 
 
 family(
-    "mean p50 p99 max", "ipdv", "probe", "IPDV", "|RTT - RTT before| of the probe's answers", _ipdv, at="ipdv_s",
+    "mean p50 p99 max", "ipdv", "probe", "IPDV",
+    "|RTT - previous RTT| of replies to successive requests", _ipdv, at="ipdv_s",
     source="RFC 3393", needs=("rtt",),
 )  # fmt: skip
 stored(
     "ping_spike_height", "probe", "s", "height of the highest spike of the probe's RTT",
-    "height over the base RTT of the highest excursion of the probe's RTT", "spike.height_s", stem="spike_height",
+    "height above the base RTT of the highest RTT excursion", "spike.height_s", stem="spike_height",
 )  # fmt: skip
 stored(
-    "ping_spike_duration", "probe", "s", "duration of this spike", "how long this excursion stays above it",
+    "ping_spike_duration", "probe", "s", "duration of this spike",
+    "time for which this excursion stays 10 ms above the base RTT",
     "spike.duration_s", stem="spike_duration",
 )  # fmt: skip

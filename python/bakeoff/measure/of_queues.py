@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from bakeoff.results.summary import Distribution
 
 
-@measure("rate", "queue", "bit/s", "rate", "the queue's rate, averaged over the window", at="rate_bps")
+@measure(
+    "rate",
+    "queue",
+    "bit/s",
+    "rate",
+    "rate of the link or shaper, whichever is lower, averaged over the window",
+    at="rate_bps",
+)
 def _rated(run: MeasuredRun, queue: str | None) -> float:
     return run.rated(queue).rate_bps
 
 
 @measure(
     "utilisation", "queue", "1", "utilisation",
-    "share of the rate that was used, at the first flow's bottleneck or the queue that is named",
+    "bits sent over the bits that the rate allows, at the named queue or the first flow's bottleneck",
     needs=("sent",), at="utilisation", bounds=SHARE, percent=True, decimals=1,
 )  # fmt: skip
 def _utilisation(run: MeasuredRun, queue: str | None = None, *, begin: Edge = None, end: Edge = None) -> float:
@@ -74,18 +81,18 @@ def _over_time(of: str) -> Take:
 
 family(
     "mean p50 p99 max", "queue_delay", "queue", "queue delay",
-    "the queue's delay: of each packet where the engine has it, else over time", at="delay_s", stem="delay",
+    "the queue delay by the best definition that the engine offers (column `delay_of`)", at="delay_s", stem="delay",
     aliases={"p50": ("queue_delay",)},
 )  # fmt: skip
 family(
     "mean p50 p99 max", "queue_delay_over_time", "queue", "queue delay over time",
-    "the delay in the queue over time, on every engine", _over_time,
+    "the queue delay sampled over time, on every engine", _over_time,
     needs=("sojourn", "backlog", "sent", *PARTS.values()),
     aliases={of: (f"queue_{of}",) for of in ("mean", "p50", "p99", "max")},
 )  # fmt: skip
 family(
     "mean p50 p99", "little_delay", "queue", "queue delay by Little's law",
-    "the delay by Little's law, backlog / departures", at="sojourn_little_s",
+    "the queue delay by Little's law: backlog / departure rate", at="sojourn_little_s",
 )  # fmt: skip
 for _part in PARTS:
     family(
@@ -104,7 +111,7 @@ def _count(count: Callable[..., float]) -> Take:
 
 
 for _name, _label, _count_of, _formula in (
-    ("marks", "CE marks", marks, "CE marks of the bottleneck over the whole run; of one flow's packets if named"),
+    ("marks", "CE marks", marks, "CE marks of the bottleneck over the whole run, or of one flow's packets"),
     ("sce_marks", "SCE marks", sce_marks, "SCE marks, likewise"),
     ("drops", "drops", drops, "drops, likewise"),
 ):

@@ -20,7 +20,8 @@ _JAIN: Final = "Jain, Chiu, Hawe: DEC-TR-301, 1984"
 
 
 @measure(
-    "total_goodput", "run", "bit/s", "total goodput", "sum of the goodputs of all flows, or of a name or pattern",
+    "total_goodput", "run", "bit/s", "total goodput",
+    "sum of the goodputs of all flows, or of those that a name or pattern selects",
     needs=("received",),
 )  # fmt: skip
 def _total_goodput(run: MeasuredRun, flows: str | None = None, *, begin: Edge = None, end: Edge = None) -> float:
@@ -29,7 +30,7 @@ def _total_goodput(run: MeasuredRun, flows: str | None = None, *, begin: Edge = 
 
 @measure(
     "jain", "run", "1", "Jain's index",
-    "Jain's index of the goodputs of the long TCP flows that share a queue: 1 if all are equal",
+    "Jain's index (Σx)² / (n Σx²) of the goodputs of the long TCP flows that share a queue",
     source=_JAIN, needs=("received",), at="jain", bounds=SHARE,
 )  # fmt: skip
 def _jain(run: MeasuredRun, queue: str | None = None, *, begin: Edge = None, end: Edge = None) -> float:
@@ -38,7 +39,7 @@ def _jain(run: MeasuredRun, queue: str | None = None, *, begin: Edge = None, end
 
 @measure(
     "ratio", "run", "1", "ratio of the goodputs",
-    "the largest to the smallest goodput of the long TCP flows that share a queue, at least 1",
+    "largest over smallest goodput of these flows",
     needs=("received",), at="ratio", bounds=FROM_ONE,
 )  # fmt: skip
 def _ratio(run: MeasuredRun, queue: str | None = None, *, begin: Edge = None, end: Edge = None) -> float:
@@ -55,12 +56,12 @@ def _delivery_rates(of: str) -> Take:
 
 measure(
     "jain_delivery_rate", "run", "1", "Jain's index of the delivery rates",
-    "Jain's index of the delivery rates of the long TCP flows that share a queue",
+    "Jain's index of the delivery rates of these flows",
     source=_JAIN, at="jain_delivery_rate", bounds=SHARE,
 )(_delivery_rates("jain_delivery_rate"))  # fmt: skip
 measure(
     "ratio_delivery_rate", "run", "1", "ratio of the delivery rates",
-    "the largest to the smallest delivery rate of the long TCP flows that share a queue, at least 1",
+    "largest over smallest delivery rate of these flows",
     source="l4s-tests, steady_state.go", at="ratio_delivery_rate", bounds=FROM_ONE,
 )(_delivery_rates("ratio_delivery_rate"))  # fmt: skip
 
@@ -80,7 +81,8 @@ def _pair(
 
 @measure(
     "convergence", "run", "s", "convergence",
-    "from the later flow's start until both rates stay within a ratio; never: infinite",
+    "of two long flows, time from the start of the later one until their smoothed rates stay within `ratio` for "
+    "`hold`; infinite if they never do",
     needs=("received",), at="pair.convergence_s", seconds=True, may_never=True,
 )  # fmt: skip
 def _convergence(
@@ -97,7 +99,8 @@ def _convergence(
 
 @measure(
     "meet", "run", "s", "meeting of the rates",
-    "from the later flow's start until its rate first reaches the other's; never: infinite",
+    "of two long flows, time from the start of the later one until its smoothed rate first reaches the other's; "
+    "infinite if it never does",
     needs=("received",), at="pair.meet_s", seconds=True, may_never=True,
 )  # fmt: skip
 def _meet(run: MeasuredRun, *, smooth: float = SMOOTH_S, begin: Edge = None, end: Edge = None) -> float:

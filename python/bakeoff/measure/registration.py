@@ -20,10 +20,11 @@ Edge = float | None
 CATALOGUE: Final = Catalogue()
 """Every measure of bakeoff."""
 
-_STATISTICS: Final = {
+STATISTICS: Final = {
     "mean": "mean", "p50": "median", "p95": "95th percentile", "p99": "99th percentile", "max": "maximum",
     "geometric_mean": "geometric mean",
 }  # fmt: skip
+"""The statistics of families: the end of a measure's name, and its words in the formula."""
 
 
 def measure(
@@ -72,7 +73,7 @@ def family(  # noqa: PLR0917 (a line of a table)
 ) -> None:
     """A time for each of the statistics, such as `mean p99`; without `take` it is the one at `at` of summary.json."""
     for statistic in statistics.split():
-        name, said = f"{prefix}_{statistic}", _STATISTICS[statistic]
+        name, said = f"{prefix}_{statistic}", STATISTICS[statistic]
         measure(
             name, of, "s", f"{label}, {said}", f"{said} of {formula}",
             at=f"{at}.{statistic}" if at else None, stem=f"{stem}_{statistic}" if stem else "",
