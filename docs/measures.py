@@ -28,7 +28,6 @@ A measure is a number computed from one run. It has the same name in [claims](cl
 | `[queue]` | an optional argument; the default is the first flow's bottleneck |
 | `begin=`, `end=` | another window, in seconds |
 
-Former names such as `rtt_mean` and `queue_delay` still work; a warning gives the present name.
 This page is generated from `bakeoff.measure.functions` by `python docs/measures.py`.
 """
 _STATISTIC: Final = re.compile(rf"_({'|'.join(sorted(STATISTICS, key=len, reverse=True))})$")
@@ -41,6 +40,8 @@ def page() -> str:
         named = [each for each in CATALOGUE.names.values() if each.of == of]
         rows = [_row(list(family)) for _, family in groupby(named, _family)]
         parts.append(f"## {title}\n\n" + pipes(["measure", "unit", "column", "definition"], [True] * 4, rows))
+    former = [f"- {_codes(each.aliases)}: now {code(each.name)}\n" for each in CATALOGUE.names.values() if each.aliases]
+    parts.append("## Former names\n\nThey still work, with a warning.\n\n" + "".join(former))
     return "\n".join(parts)
 
 
