@@ -33,7 +33,7 @@ ORDER = (
     "render",
     "site",
     "exports",
-    "trace",
+    "captures",
     "cc",
     "replay",
     "doctor",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         measured,
         run,
         sweep,
+        trace,
         verify,
     )
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "import_", "load",
-    "measured", "run", "sweep", "verify",
+    "measured", "run", "sweep", "trace", "verify",
 ]  # fmt: skip
 
 

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import capture_files as write
-from bakeoff import _sim, trace
+from bakeoff import _sim
+from bakeoff.captures import read, result_folder, tables
 from bakeoff.errors import BakeoffError
-from bakeoff.trace import result_folder, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -130,7 +130,7 @@ def folder(tmp_path_factory):
 def use(path: Path, folder: Path, interval_s: float) -> None:
     """Everything that the command makes of a file."""
     try:
-        found = trace.read(path, interval_s=interval_s)
+        found = read(path, interval_s=interval_s)
     except BakeoffError as error:
         assert len(str(error)) < 1000  # noqa: PT017 (either is right)
         return

@@ -10,18 +10,20 @@ if TYPE_CHECKING:
     from bakeoff.api.do_compare import Compared, compare
     from bakeoff.api.do_runs import duel, run
     from bakeoff.api.do_sweep import sweep
+    from bakeoff.api.do_trace import trace
     from bakeoff.api.do_verify import verify
     from bakeoff.api.result import Result, Results, import_, load, measured
 
 __all__ = [
     "Compared", "Result", "Results", "advise", "compare", "duel", "import_", "load", "measured", "run", "sweep",
-    "verify",
+    "trace", "verify",
 ]  # fmt: skip
 
 _MODULE_OF: Final = {
     "Result": "result", "Results": "result", "load": "result", "measured": "result", "duel": "do_runs",
     "run": "do_runs", "sweep": "do_sweep", "verify": "do_verify", "advise": "do_advise",
     "import_": "result", "Compared": "do_compare", "compare": "do_compare",
+    "trace": "do_trace",
 }  # fmt: skip
 
 

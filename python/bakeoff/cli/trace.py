@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from bakeoff.captures import Ecn
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json
 from bakeoff.errors import UsageError
-from bakeoff.trace import Ecn
-
-if TYPE_CHECKING:
-    from bakeoff.results import Result
-    from bakeoff.trace.against import Row
 
 
 def trace(
-    captures: Annotated[
+    files: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
@@ -82,108 +78,53 @@ def trace(
       bakeoff trace d.json.gz                                 of irtt client -o d.json.gz
       bakeoff run 'l4s-tests/s6*' --capture all && bakeoff trace --against results/latest
     """
-    from bakeoff import trace as traces
+    from bakeoff import captures
+    from bakeoff.api.do_trace import interval_s, trace
+    from bakeoff.captures import tables
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
 
-    interval_s = _interval(interval)
+    spacing_s = interval_s("--interval", interval)
     if against is not None:
         if flow is not None or out is not None or series:
             raise UsageError("--against: compares whole captures; leave out --flow, --out and --series")
-        _against(captures or [], against, run, ecn=ecn, as_json=as_json)
+        _against(files or [], against, run, ecn=ecn, as_json=as_json)
         return
     if run is not None:
         raise UsageError("--run: names a run of --against; give both")
-    if not captures:
+    if not files:
         raise UsageError("no file was given; expected captures, or JSON files of irtt's client")
     if series and not as_json:
         raise UsageError("--series: adds to --json; give both, or --out for a results folder")
     found = []
     with patience("reading") as tell:
-        for number, path in enumerate(captures, start=1):
-            one = traces.read(path, ecn=ecn, interval_s=interval_s if out is not None or series else None)
-            if flow is not None and isinstance(one, traces.CaptureFile):
-                one = traces.of_flows(one, flow)
-            found.append(one)
+        for number, path in enumerate(files, start=1):
+            found.append(trace(path, flow=flow, ecn=ecn, interval=interval if out is not None or series else None))
             tell(number)
     if out is not None:
-        from bakeoff.trace.result_folder import write_all
+        from bakeoff.captures.result_folder import write_all
 
-        folder = write_all(found, out, interval_s)
+        folder = write_all(found, out, spacing_s)
         typer.echo(f"results: {folder}", err=as_json)
     if as_json:
-        typer.echo(b'{"format":%d,"files":[%s]}' % (traces.FORMAT, b",".join(one.encoded() for one in found)))
+        typer.echo(b'{"format":%d,"files":[%s]}' % (captures.FORMAT, b",".join(one.encoded() for one in found)))
         return
-    from bakeoff.trace import tables
-
     print_rendered(tables.text(found, every=every), colours=True)
 
 
-def _interval(text: str) -> float:
-    """In seconds. BakeoffError unless it is a time between 1 ms and an hour."""
-    from bakeoff.scenario.units import parse_time
-
-    try:
-        interval_s = parse_time(text)
-    except ValueError as error:
-        raise UsageError(f"--interval: {error}") from None
-    if not 1e-3 <= interval_s <= 3600:
-        raise UsageError(f"--interval: '{text}'; expected a time from 1ms to 1h")
-    return interval_s
-
-
-def _against(captures: list[Path], results: str, run: str | None, *, ecn: Ecn, as_json: bool) -> None:
+def _against(files: list[Path], results: str, run: str | None, *, ecn: Ecn, as_json: bool) -> None:
+    from bakeoff.captures import tables
+    from bakeoff.captures.against import compare_all
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
     from bakeoff.cli.table import chosen_results
-    from bakeoff.trace import tables
 
-    chosen = [result for result in chosen_results(results)[1] if result.ok and _is_called(result, run)]
-    if not chosen:
-        raise UsageError(f"--against: no finished run in '{results}'" + (f" is called '{run}'" if run else ""))
-    pairs = _pairs(captures, chosen)
-    compared: list[tuple[str, list[Row]]] = []
+    chosen = chosen_results(results)[1]
     with patience("reading") as tell:
-        for number, (result, path) in enumerate(pairs, start=1):
-            compared.append((result.key, _rows(result, path, ecn)))
-            tell(number)
+        compared = compare_all(chosen, files, run=run, ecn=ecn, tell=tell)
     if as_json:
         typer.echo(json.dumps(tables.against_json(compared)))
     else:
         print_rendered(tables.against(compared), colours=True)
     if any(not row.agrees for _, rows in compared for row in rows):
         raise typer.Exit(1)
-
-
-def _is_called(result: Result, run: str | None) -> bool:
-    from fnmatch import fnmatchcase
-
-    return run is None or fnmatchcase(result.key, run) or fnmatchcase(result.run.run, run)
-
-
-def _pairs(captures: list[Path], chosen: list[Result]) -> list[tuple[Result, Path]]:
-    """Each capture with the run whose it is: that in whose folder it lies, or the only one."""
-    if not captures:
-        found = [(result, path) for result in chosen for path in sorted(result.path.glob("*.pcapng"))]
-        if not found:
-            raise UsageError("--against: no run there has captures; bakeoff run PATTERN --capture all keeps them")
-        return found
-    pairs = []
-    for path in captures:
-        own = [result for result in chosen if result.path.resolve() == path.resolve().parent] or chosen
-        if len(own) > 1:
-            raise UsageError(f"--against: {len(own)} runs could be that of {path}; --run RUN says which one is")
-        pairs.append((own[0], path))
-    return pairs
-
-
-def _rows(result: Result, path: Path, ecn: Ecn) -> list[Row]:
-    from bakeoff import trace as traces
-    from bakeoff.trace.against import compare
-
-    found = traces.CaptureFile(str(path), traces.capture(path, ecn=ecn))
-    interfaces = found.report.capture.interfaces
-    name = interfaces[0].name if len(interfaces) == 1 else None
-    if name is None:
-        raise UsageError(f"{path}: has {len(interfaces)} interfaces or one without a name; expected a capture of a run")
-    return compare(result, name, found.report)

@@ -7,19 +7,23 @@ reached it. Where packets can stand between the place that counts and the captur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.captures import CaptureFile, Ecn, capture
 from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.measure.bottleneck import path
 
 if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from bakeoff.captures.report import Direction, Endpoint, Report, Udp
     from bakeoff.measure.bottleneck import Hop
     from bakeoff.results import Result
     from bakeoff.results.counters import Queue
     from bakeoff.scenario.run import Flow, Link, Run, Traffic
-    from bakeoff.trace.report import Direction, Endpoint, Report, Udp
 
 FIRST_PORT: Final = 5201
 """Of the first flow, at the end that receives; the next flow has the next port (crates/sim/src/packet/frame.rs)."""
@@ -100,6 +104,52 @@ def compare(result: Result, interface: str, report: Report) -> list[Row]:
     seen = _Seen(result, report)
     parts = (_queue, _sender, _receiver, _answers, _probes, _tunnels)
     return [row for part in parts for row in part(_Place(result, interface, seen))]
+
+
+def compare_all(
+    several: Sequence[Result],
+    files: Sequence[FilePath] = (),
+    *,
+    run: str | None = None,
+    ecn: Ecn = "auto",
+    tell: Callable[[int], None] = lambda _: None,
+) -> list[tuple[str, list[Row]]]:
+    """The numbers of captures beside those of the runs that they are of, with the run's name for each capture.
+
+    `files` are by default all captures of the runs that ended well; each belongs to the run in whose folder it is, or
+    to the only one. `run` selects runs by name or glob. `tell` gets the number of captures read. BakeoffError if no run
+    is left, if a capture could be of several, or as for `compare`.
+    """
+    chosen = [
+        one for one in several if one.ok and (run is None or fnmatchcase(one.key, run) or fnmatchcase(one.run.run, run))
+    ]
+    if not chosen:
+        raise TraceError("--against: no finished run" + (f" is called '{run}'" if run else ""))
+    found = []
+    for number, (result, file) in enumerate(_pairs(files, chosen), start=1):
+        report = CaptureFile(str(file), capture(file, ecn=ecn)).report
+        names = [interface.name for interface in report.capture.interfaces]
+        if len(names) != 1 or names[0] is None:
+            raise TraceError(f"{file}: has {len(names)} interfaces or one without a name; expected a capture of a run")
+        found.append((result.key, compare(result, names[0], report)))
+        tell(number)
+    return found
+
+
+def _pairs(files: Sequence[FilePath], chosen: list[Result]) -> list[tuple[Result, FilePath]]:
+    """Each capture with the run that it is of: that in whose folder it lies, or the only one."""
+    if not files:
+        found = [(result, file) for result in chosen for file in sorted(result.path.glob("*.pcapng"))]
+        if not found:
+            raise TraceError("--against: no run there has captures; bakeoff run PATTERN --capture all keeps them")
+        return found
+    pairs = []
+    for file in files:
+        own = [result for result in chosen if result.path.resolve() == file.resolve().parent] or chosen
+        if len(own) > 1:
+            raise TraceError(f"--against: {len(own)} runs could be that of {file}; --run RUN says which one is")
+        pairs.append((own[0], file))
+    return pairs
 
 
 class _Seen:

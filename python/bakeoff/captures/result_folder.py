@@ -14,15 +14,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bakeoff.captures import CaptureFile, IrttFile
 from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
 from bakeoff.results.sample_rows import Row, frame
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Probe, Run
-from bakeoff.trace import CaptureFile, IrttFile
 from bakeoff.version import version
 
 if TYPE_CHECKING:
-    from bakeoff.trace import report as told
+    from bakeoff.captures import report as told
 
     _Flow = TypeVar("_Flow", told.Flow, told.Udp)
 

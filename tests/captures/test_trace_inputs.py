@@ -11,18 +11,18 @@ import pytest
 
 import bakeoff
 import capture_files as write
-from bakeoff import campaign, trace
+from bakeoff import campaign, captures
 from bakeoff.campaign import Execution
+from bakeoff.captures.result_folder import write_all
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, load
-from bakeoff.trace.result_folder import write_all
 
 DATA = Path(__file__).parents[1] / "data" / "captures"
 CLIENT, SERVER = (write.CLIENT, 40_000), (write.SERVER, 443)
 
 
 def flows(name, **options):
-    return trace.capture(DATA / f"{name}.pcap.gz", **options)["flows"]
+    return captures.capture(DATA / f"{name}.pcap.gz", **options)["flows"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_window_scale_counts_if_both_ends_offer_it():
     ],
 )
 def test_what_the_snap_length_cut_off_is_unknown(name, unknown):
-    found = trace.capture(DATA / f"{name}.pcap.gz")
+    found = captures.capture(DATA / f"{name}.pcap.gz")
     [flow] = found["flows"]
     options, acks = flow["up"]["options"], flow["up"]["acks"]
     assert set(options["unknown"]) == unknown
@@ -98,7 +98,7 @@ def test_one_ack_is_no_goodput():
 )
 def test_a_clock_that_was_set_becomes_a_run(name, lasts_s, steps, tmp_path):
     """1000 bytes per 10 ms are 0.8 Mbit/s; the step itself may have taken some of that."""
-    found = trace.read(DATA / f"{name}.pcap.gz", interval_s=0.05)
+    found = captures.read(DATA / f"{name}.pcap.gz", interval_s=0.05)
     of = found.document["capture"]
     assert (of["duration_s"], of["clock_steps"]) == (pytest.approx(lasts_s, abs=1e-4), steps)
     assert all(flow["start_s"] >= 0 for flow in found.document["flows"])
@@ -112,23 +112,23 @@ def test_pauses_and_times_that_no_run_has_are_one_message(tmp_path):
     packets = [(90_000_000.0 * i, write.tcp(CLIENT, SERVER, seq=100 * i, payload=100)) for i in range(13)]
     (tmp_path / "long.pcap").write_bytes(write.pcap(packets))
     for path in (tmp_path / "long.pcap", DATA / "irtt_stop.json"):
-        found = trace.read(path, interval_s=1.0)
+        found = captures.read(path, interval_s=1.0)
         with pytest.raises(BakeoffError, match=r"lasts 1\.\d+e\+09 s; expected at most 1e\+09 s"):
             write_all([found], tmp_path / "out", 1.0)
         assert not (tmp_path / "out").exists()
 
 
 def test_a_hosts_name_in_a_file_of_irtt_may_be_anything(tmp_path):
-    [result] = bakeoff.load(write_all([trace.read(DATA / "irtt_ctrl.json")], tmp_path / "out", 1.0))
+    [result] = bakeoff.load(write_all([captures.read(DATA / "irtt_ctrl.json")], tmp_path / "out", 1.0))
     assert [node.name for node in result.run.nodes] == ["cli", "[2J", "network"]
 
 
 def test_damaged_data_is_not_empty(tmp_path):
     with pytest.raises(BakeoffError, match="the gzip data is cut off or damaged"):
-        trace.read(DATA / "badgz.gz")
+        captures.read(DATA / "badgz.gz")
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(BakeoffError, match="the gzip is empty"):
-        trace.read(tmp_path / "empty.gz")
+        captures.read(tmp_path / "empty.gz")
 
 
 LATE = """
@@ -154,7 +154,7 @@ def test_a_repeated_syn_takes_nothing_back_in_a_run(tmp_path):
     for result in bakeoff.load(tmp_path / "runs"):
         mode = result.all_counters()["flows"]["a"]["ecn"]
         assert mode in ("rfc3168", "accecn")
-        found = {path.name: trace.capture(path)["flows"][0] for path in result.path.glob("*.pcapng")}
+        found = {path.name: captures.capture(path)["flows"][0] for path in result.path.glob("*.pcapng")}
         assert [flow["ecn"]["mode"] for flow in found.values()] == [mode, mode]
         up, down = found["cli-to-mid.pcapng"]["up"]["flags"], found["mid-to-cli.pcapng"]["down"]["flags"]
         assert (up["syn"], down["syn"]) == (2, 2)

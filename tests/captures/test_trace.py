@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import bakeoff
-from bakeoff import trace
+from bakeoff import captures
+from bakeoff.captures import tables
+from bakeoff.captures.against import compare
+from bakeoff.captures.result_folder import write_all
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Result, layout
-from bakeoff.trace import tables
-from bakeoff.trace.against import compare
-from bakeoff.trace.result_folder import write_all
 
 
 def cli(*words, cwd, **env):
@@ -69,7 +69,7 @@ def captured(folder: Path):
 def test_captures_agree_with_the_runs_counters(runs):
     seen = set()
     for result, path in captured(runs):
-        found = trace.CaptureFile(str(path), trace.capture(path))
+        found = captures.CaptureFile(str(path), captures.capture(path))
         name = found.report.capture.interfaces[0].name
         assert layout.capture(name) == path.name
         rows = compare(result, name, found.report)
@@ -79,6 +79,23 @@ def test_captures_agree_with_the_runs_counters(runs):
         "packets", "bytes", "CE marks", "SCE marks", "data packets", "data bytes", "retransmissions", "CE received",
         "ECT(1) received", "ACKs", "CE echoed", "requests", "replies",
     }  # fmt: skip
+
+
+def test_the_function_gives_what_the_command_prints(runs, tmp_path):
+    [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng"][:1]
+    whole = bakeoff.trace(path)
+    assert whole.report == captures.read(path).report
+    assert repr(whole).splitlines() == cli("trace", path, cwd=tmp_path).stdout.rstrip().splitlines()
+    [flow] = bakeoff.trace(str(path), flow=":5202", interval="50ms").report.flows
+    assert flow.server.port == 5202
+    # Samples at the ends of intervals of 50 ms.
+    assert flow.series.time_s[1] - flow.series.time_s[0] == pytest.approx(0.05)
+    for words, message in (
+        ({"interval": "2h"}, "trace: interval: '2h'; expected a time from 1ms to 1h"),
+        ({"ecn": "all"}, "ecn"),
+    ):
+        with pytest.raises(BakeoffError, match=message):
+            bakeoff.trace(path, **words)
 
 
 def test_a_number_that_differs_ends_with_1(runs, tmp_path):
@@ -102,7 +119,7 @@ def test_a_number_that_differs_ends_with_1(runs, tmp_path):
 
 def test_a_capture_of_another_run_is_told(runs):
     [(result, path), *_] = captured(runs)
-    found = trace.CaptureFile(str(path), trace.capture(path))
+    found = captures.CaptureFile(str(path), captures.capture(path))
     one = result.run.model_copy(update={"flows": result.run.flows[:1], "probes": []})
     record = result.record.model_copy(update={"run": one})
     other = Result(result.path, record, counters=result.counters)
@@ -112,23 +129,23 @@ def test_a_capture_of_another_run_is_told(runs):
 
 def test_a_table_fits_and_keeps_the_flows(runs):
     [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng"][:1]
-    found = trace.read(path)
+    found = captures.read(path)
     for width in (80, 200):
         text = tables.text([found], width=width, colour=False)
         assert max(map(len, text.splitlines()[2:])) <= width
         assert "10.0.0.1:32768" in text
         assert "Mbit/s" in text
-    only = trace.of_flows(found, ":5202")
+    only = captures.of_flows(found, ":5202")
     assert [flow.server.port for flow in only.report.flows] == [5202]
-    assert trace.of_flows(found, "2").document["flows"] == only.document["flows"]
+    assert captures.of_flows(found, "2").document["flows"] == only.document["flows"]
     with pytest.raises(BakeoffError, match="names no flow"):
-        trace.of_flows(found, "192.0.2.1")
+        captures.of_flows(found, "192.0.2.1")
 
 
 def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
     """Seen where they are sent; a packet that leaves in the last instant may be counted in one place only."""
     [one] = [path for _, path in captured(runs) if path.parent.name == "accecn" and path.name == "cli-to-mid.pcapng"]
-    out = write_all([trace.read(one, interval_s=0.05)], tmp_path / "out", 0.05)
+    out = write_all([captures.read(one, interval_s=0.05)], tmp_path / "out", 0.05)
     [result] = bakeoff.load(out)
     assert result.key == "trace/capture/cli-to-mid"
     names = ["10.0.0.1:32768>10.0.0.3:5201", "10.0.0.1:32769>10.0.0.3:5202"]
@@ -141,14 +158,14 @@ def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "10.0.0.3:5201" in done.stdout
     with pytest.raises(BakeoffError, match="is there already"):
-        write_all([trace.read(one, interval_s=0.05)], out, 0.05)
+        write_all([captures.read(one, interval_s=0.05)], out, 0.05)
 
 
 BURST = Path(__file__).parents[1] / "data" / "captures" / "burst-first.pcap"
 
 
 def goodputs(path, out, interval_s):
-    found = trace.read(path, interval_s=interval_s)
+    found = captures.read(path, interval_s=interval_s)
     [result] = bakeoff.load(write_all([found], out, interval_s))
     return found.report, {name: flow.steady_state.goodput_bps for name, flow in result.summary.flows.items()}
 

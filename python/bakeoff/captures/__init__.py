@@ -1,7 +1,7 @@
 """Packet captures, and what irtt wrote, in: a report of each file, as tables, as a results folder, and beside a run.
 
 `read` takes a file of either kind. The report of a capture is made by the crate bakeoff-trace, as JSON
-(`bakeoff.trace.report` has its types); that of irtt's JSON is made here.
+(`bakeoff.captures.report` has its types); that of irtt's JSON is made here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bakeoff.errors import TraceError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bakeoff.captures.report import Report
     from bakeoff.results.irtt_json import IrttTest
-    from bakeoff.trace.report import Report
 
 FORMAT: Final = 1
 _DATAGRAMS: Final = ("udp", "quic", "irtt", "echo")
@@ -44,7 +44,7 @@ class CaptureFile:
     @cached_property
     def report(self) -> Report:
         """What tables, folders and comparisons read of it, with types."""
-        from bakeoff.trace.report import Report
+        from bakeoff.captures.report import Report
 
         return msgspec.json.decode(self.told, type=Report)
 
@@ -62,8 +62,12 @@ class CaptureFile:
         head = msgspec.json.encode({"file": self.file, "kind": "capture"})
         return head[:-1] + b"," + self.told[1:]
 
+    def __repr__(self) -> str:
+        """What `bakeoff trace` prints."""
+        return _table(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class IrttFile:
     """A file of irtt's client and the test that it tells."""
 
@@ -72,13 +76,23 @@ class IrttFile:
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
-        from bakeoff.trace.irtt import document
+        from bakeoff.captures.irtt import document
 
         return {"file": self.file, "kind": "irtt", **document(self.test)}
 
     def encoded(self) -> bytes:
         """The same as text."""
         return msgspec.json.encode(self.to_json())
+
+    def __repr__(self) -> str:
+        """What `bakeoff trace` prints."""
+        return _table(self)
+
+
+def _table(found: CaptureFile | IrttFile) -> str:
+    from bakeoff.captures import tables
+
+    return tables.text([found], colour=False).rstrip()
 
 
 def read(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> CaptureFile | IrttFile:

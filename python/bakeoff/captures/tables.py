@@ -10,9 +10,9 @@ from bakeoff.text.columns import Column, number
 from bakeoff.text.markup import Block, terminal
 
 if TYPE_CHECKING:
-    from bakeoff.trace import CaptureFile, IrttFile
-    from bakeoff.trace.against import Row
-    from bakeoff.trace.report import Asked, Direction, Distribution, EcnCounts, Flow, Goodput, Quic, Report, Udp
+    from bakeoff.captures import CaptureFile, IrttFile
+    from bakeoff.captures.against import Row
+    from bakeoff.captures.report import Asked, Direction, Distribution, EcnCounts, Flow, Goodput, Quic, Report, Udp
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def text(
     colour: bool | None = None,
 ) -> str:
     """Every file with its flows; `every` shows more than `MOST` of each kind."""
-    from bakeoff.trace import CaptureFile
+    from bakeoff.captures import CaptureFile
 
     blocks = [
         block for one in found for block in (capture(one, every=every) if isinstance(one, CaptureFile) else [irtt(one)])
