@@ -1,10 +1,12 @@
-"""Writes docs/validation/engines.md: claims with other verdicts on the kernel, and the simulator with its versions.
+"""Writes engines.csv and a block of docs/findings.md: claims that the kernel decides differently, and why.
 
 Run from a checkout that has a virtual-time kernel, after `bakeoff verify` on both engines has recorded its verdicts.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shutil
 from collections import defaultdict
@@ -22,41 +24,23 @@ from bakeoff.engines.lab import versions
 from bakeoff.results import Request
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc_words import parse
+from bakeoff.text.markdown import pipes
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parents[1] / "findings.md"
+TABLE = Path(__file__).with_suffix(".csv")
+COLUMNS = ("claim", "sim", "kernel", "sim_with_kernel_versions", "versions_missing_in_kernel")
+BLOCK = re.compile(r"(<!-- engines: docs/validation/engines.py writes this -->\n).*?(<!-- end -->)", re.DOTALL)
 ROOT = Path("results/verify-versions")
 SEEDS = 3
-TEXT = """# Two engines, one claim
+TEXT = """[engines.csv](validation/engines.csv) lists the {differ} claims that the two engines decide differently.
 
-This page lists the claims that the simulator and the real Linux kernel decide differently, and says what becomes of
-them when the simulator has the kernel's versions of all algorithms.
+The simulator has the congestion controls and queues of the documents' time, such as `prague@2019-11` or `cubic@5.4`;
+a kernel has those that it was built with. `docs/validation/engines.py` therefore simulates these claims again with
+the versions of Linux {release} and bakeoff's modules. The verdicts then equal the kernel's for {alike} claims, so the
+version is the cause. For {by_chance} more, one of these two verdicts is *differs by seed*, so chance may be the cause.
+Neither explains {others}:
 
-The documents are of 2019 to 2021. The simulator has the congestion controls and queues of that time where a scenario
-names them (`prague@2019-11`, `dualpi2@2020`, `cubic@5.4`); a kernel has those that it was built with. So a claim may
-turn on the kernel because the algorithm is another one. To tell this from a fault of an engine,
-`docs/validation/engines.py` simulates the runs of these claims once more with the versions that Linux {release} with
-bakeoff's modules has, and decides them by the same predicates and seeds.
-
-Both engines decide {both} claims, {same} of them with the same verdicts. Of the {differ} others the simulator with
-the kernel's versions has the kernel's verdicts in {alike}: there the version is the cause. In {by_chance} more one of
-the two *differs by seed* where the other has one verdict for its three seeds, so that chance may be what tells them
-apart. Neither explains {others}: {left}.
-
-| claim | simulator | kernel | simulator with the kernel's versions | versions that the kernel does not have |
-|---|---|---|---|---|
-{rows}
-
-A verdict is that of the direction and, behind a stroke, of the size. The claims on tunnels differ because the kernel
-engine's nodes are namespaces of one kernel ([tunnels](../tunnels.md)). What the modules of SCE cannot do as SCE's own
-kernels do, and how far their runs are from the simulator's, is on the page of the [kernel
-modules](../kernel-modules.md).
-
-## Validation
-
-The verdicts of both engines are those of `catalog/claims/expected.csv`; `bakeoff verify` and `bakeoff verify --engine
-kernel` end with an error if a verdict is another one. This page is written by `docs/validation/engines.py` in a
-checkout that has a kernel.
-"""
+{rows}"""
 
 
 def todays(run: Run, offered: set[str]) -> Run:
@@ -98,7 +82,7 @@ def recorded() -> tuple[dict[str, dict[str, tuple[str, str]]], list[str]]:
 
 
 def main() -> None:
-    """Simulate the runs of the claims that differ, decide, and write the page."""
+    """Simulate the runs of the claims that differ, decide, and write table and page."""
     offered = virtual.choose(None)._versions_offered
     verdicts, both = recorded()
     differ = [name for name in both if verdicts[name]["sim"] != verdicts[name]["kernel"]]
@@ -125,26 +109,38 @@ def main() -> None:
     )
     paths = {run.key: ROOT / run.key for run in runs.values()}
     values = evaluate(calls_by_folder(now.values(), paths), campaign.cores())
-    rows, alike, by_chance, left = [], 0, 0, []
+    rows = []
     for name, found in now.items():
         outcome = decide(found, paths, values, {}, {})
         got = tuple(part.word if part else "" for part in (outcome.direction, outcome.size))
-        sim, kernel = verdicts[name]["sim"], verdicts[name]["kernel"]
-        alike += got == kernel
-        chance = all(a == b or "differs by seed" in (a, b) for a, b in zip(got, kernel, strict=True))
-        if got != kernel and chance:
-            by_chance += 1
-        elif got != kernel:
-            left.append(f"`{name}`")
-        names = ", ".join(f"`{each}`" for each in older(by_claim[name], offered)) or "none"
-        told = " | ".join(" / ".join(filter(None, verdict)) for verdict in (sim, kernel, got))
-        rows.append(f"| {name} | {told} | {names} |")
-    PAGE.write_text(
-        TEXT.format(
-            both=len(both), same=len(both) - len(differ), rows="\n".join(rows), differ=len(rows), alike=alike,
-            by_chance=by_chance, others=len(left), left=", ".join(left), release=virtual.choose(None).kernel.release,
-        )
+        told = [" / ".join(filter(None, each)) for each in (verdicts[name]["sim"], verdicts[name]["kernel"], got)]
+        rows.append([name, *told, " ".join(older(by_claim[name], offered))])
+    write(rows, virtual.choose(None).kernel.release)
+
+
+def write(rows: list[list[str]], release: str) -> None:
+    """The table of all claims that differ, and the page's block. `rows` are in the order of `COLUMNS`."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
+    TABLE.write_text(text.getvalue(), encoding="utf-8")
+    alike = sum(row[2] == row[3] for row in rows)
+    chance = [row for row in rows if row[2] != row[3] and by_chance(row[2], row[3])]
+    left = [row[:4] for row in rows if row[2] != row[3] and row not in chance]
+    heads = ["claim", "simulator", "kernel", "simulator with the kernel's versions"]
+    block = TEXT.format(
+        differ=len(rows), release=release, alike=alike, by_chance=len(chance),
+        others=len(left), rows=pipes(heads, [True] * 4, left),
     )  # fmt: skip
+    page, found = BLOCK.subn(lambda match: match[1] + block + match[2], PAGE.read_text(encoding="utf-8"))
+    if not found:
+        raise SystemExit(f"{PAGE}: has no lines '<!-- engines: ... -->' and '<!-- end -->'")
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def by_chance(one: str, other: str) -> bool:
+    """Whether two pairs of verdicts differ only where one of them differs by seed."""
+    pairs = zip(one.split(" / "), other.split(" / "), strict=True)
+    return all(a == b or "differs by seed" in (a, b) for a, b in pairs)
 
 
 if __name__ == "__main__":

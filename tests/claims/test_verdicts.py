@@ -1,5 +1,7 @@
 """Verdicts by made-up results: what is true for all seeds, for none, for some, and what cannot be told."""
 
+import csv
+import re
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -15,7 +17,7 @@ from bakeoff.claims.required_runs import RequiredRuns
 from bakeoff.claims.verdict import Decided, Outcome, Verdict, decide
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
-from bakeoff.tables import claim_report as shown
+from bakeoff.tables import findings
 
 RATIO, GOODPUT = Call("ratio", (), None), Call("goodput", (("flow", 1),), None)
 
@@ -139,34 +141,87 @@ def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
         expected.load()
 
 
-def test_the_tables_are_written_between_their_markers(tmp_path):
-    cause = Cause("open", "Nobody knows <why>.", None, ("Another seed.", "Another queue."))
-    several = [claimed("d/a", "holds", cause=cause), claimed("d/b", "does not hold", "holds", cause)]
-    several.append(claimed("e/c", verdict.CANNOT))
-    older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ()))
-    several.append(replace(older, cause=claimed("f/g", "holds").outcome))
-    known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
+def written(tmp_path, several, known):
+    """README and findings after `write_docs`, and the CSV's lines."""
     (tmp_path / "docs").mkdir()
     marks = "<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->"
     for name in ("README.md", "docs/findings.md"):
         (tmp_path / name).write_text(f"before\n{marks}\nafter\n")
-    shown.write_docs(several, known, "sim", tmp_path)
-    readme, findings = ((tmp_path / name).read_text() for name in ("README.md", "docs/findings.md"))
+    findings.write_docs(several, known, "sim", tmp_path)
+    readme, page = ((tmp_path / name).read_text() for name in ("README.md", "docs/findings.md"))
+    with (tmp_path / "docs/findings.csv").open(newline="") as file:
+        return readme, page, list(csv.DictReader(file))
+
+
+def test_the_tables_are_written_between_their_markers(tmp_path):
+    cause = Cause(
+        "open", "Nobody knows <why>. At 1.5 s. It may be luck.", None, ("Another seed. And more.", "Another queue.")
+    )
+    several = [claimed("d/a", "holds", cause=cause), claimed("d/b", "does not hold", "holds", cause)]
+    several.append(claimed("e/c", verdict.CANNOT))
+    older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ("Nothing.",)))
+    several.append(replace(older, cause=claimed("f/g", "holds").outcome))
+    known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
+    known |= {("f/g", "kernel"): expected.Recorded("holds", "")}
+    readme, page, rows = written(tmp_path, several, known)
     assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 1 | 0 | 1 | 0 | 0 | 0 |\n" in readme
     assert "| all | 4 | 1 | 2 | 0 | 0 | 1 |" in readme
-    assert "stale" not in readme + findings
+    assert "stale" not in readme + page
     assert readme.startswith("before\n")
     assert readme.endswith("<!-- end -->\nafter\n")
-    assert "| a | 1 | It is. |  |  | holds |  | differs by seed |  |" in findings
-    assert "| b | 1 | It is. |  |  | does not hold | holds |  | open |" in findings
-    # Both decide d/a only, and not alike.
-    assert "the engines `sim` and `kernel` both decide 1, and 0 of them with the same verdicts." in findings
-    # A claim that holds needs no cause.
-    assert findings.count("Nobody knows") == 1
-    assert (
-        "- **b**: The cause is open. Nobody knows &lt;why>. What was tried: Another seed. Another queue.\n" in findings
+    # Of the four claims two do not hold. A shown cause needs no list of what was tried.
+    entries = [line for line in page.splitlines() if line.startswith("- ")]
+    assert entries == [
+        "- **b**: It is. *Direction does not hold, size holds*. *Cause* (open): Nobody knows &lt;why>. "
+        "*Tried*: Another seed.",
+        "- **g**: It is. *Does not hold*. Kernel: holds. *Cause* (version): It was older.",
+    ]
+    # Both engines decide d/a and f/g, neither alike.
+    assert re.findall(r"`kernel` both decide (\d+) .* (\d+) with", page) == [("2", "0")]
+    assert [(row["document"], row["claim"], row["direction"], row["kernel_direction"]) for row in rows] == [
+        ("d", "a", "holds", "differs by seed"),
+        ("d", "b", "does not hold", ""),
+        ("e", "c", verdict.CANNOT, ""),
+        ("f", "g", "does not hold", "holds"),
+    ]
+    assert [row["explanation"] for row in rows] == ["", cause.says, "", "It was older."]
+    assert [row["tried"] for row in rows] == ["", " ".join(cause.tried), "", "Nothing."]
+
+
+def test_numbers_stand_beside_what_was_published(tmp_path):
+    size = {"of": "goodput(1)", "published": "4 Mbit/s", "tolerance": "25%", "because": "x"}
+    statement = needed({"a": ()}, direction="goodput(1) > 1", size=size).statement
+    each = claimed("d/a", "holds", "does not hold")
+    ours = verdict.Ours(((8e6,),), "bit/s")
+    sides = (("goodput(1)", ours), ("goodput(1) * " + " + ".join(["2"] * 30), ours))
+    _, page, rows = written(
+        tmp_path,
+        [
+            replace(
+                each,
+                claim=replace(each.claim, statement=statement),
+                outcome=replace(each.outcome, ours=ours, sides=sides),
+            ),
+            replace(
+                claimed("d/b", "does not hold"), outcome=Outcome(Verdict("does not hold"), None, None, sides, 1, 3)
+            ),
+        ],
+        {},
     )
-    assert "- **g**: The cause lies in the version, as its test shows. It was older.\n" in findings
+    # An expression of more than 60 letters is in the CSV only.
+    assert "*Size does not hold*: published 4 Mbit/s (± 25%), ours 8.00 Mbit/s." in page
+    assert "*Does not hold*: ours `goodput(1)` 8.00 Mbit/s; 8.00 Mbit/s." in page
+    assert rows[0]["ours"] == "8.00 Mbit/s"
+    assert rows[1]["ours"] == f"goodput(1) 8.00 Mbit/s; {sides[1][0]} 8.00 Mbit/s"
+
+
+def test_a_page_of_findings_needs_its_markers(tmp_path):
+    written(tmp_path, [claimed("d/a", "holds")], {})
     (tmp_path / "README.md").write_text("nothing")
-    with pytest.raises(BakeoffError, match=r"README\.md: has no lines"):
-        shown.write_docs(several, known, "sim", tmp_path)
+    findings.write_docs([claimed("d/b", "holds")], {}, "sim", tmp_path)
+    assert (tmp_path / "README.md").read_text() == "nothing"
+    before = (tmp_path / "docs/findings.csv").read_text()
+    (tmp_path / "docs/findings.md").write_text("nothing")
+    with pytest.raises(BakeoffError, match=r"findings\.md: has no lines"):
+        findings.write_docs([claimed("d/a", "holds")], {}, "sim", tmp_path)
+    assert (tmp_path / "docs/findings.csv").read_text() == before

@@ -63,7 +63,11 @@ def verify(
         bool, typer.Option("--record", help="Write the verdicts into the catalog's claims/expected.csv.")
     ] = False,
     write_docs: Annotated[
-        bool, typer.Option("--write-docs", help="Write the tables of docs/findings.md and README.md, in a checkout.")
+        bool,
+        typer.Option(
+            "--write-docs",
+            help="Write docs/findings.md, docs/findings.csv and README's table of claims, in a checkout.",
+        ),
     ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -92,6 +96,7 @@ def verify(
     from bakeoff.cli.run import execute, tell_taken
     from bakeoff.scenario import parse_settings
     from bakeoff.tables import claim_report as shown
+    from bakeoff.tables import findings
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)
@@ -130,7 +135,7 @@ def verify(
     else:
         typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
     if write_docs:
-        for path in shown.write_docs(decided, expected.load(), engine, Path()):
+        for path in findings.write_docs(decided, expected.load(), engine, Path()):
             typer.echo(f"wrote {path}", err=True)
     if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""

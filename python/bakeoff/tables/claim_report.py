@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import files
 from bakeoff.claims import quantity
-from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, cause_state
-from bakeoff.errors import TableError
 from bakeoff.text.columns import WIDE, Column, fitted, terminal_width
-from bakeoff.text.markdown import Markdown, code, escaped, joined, pipes
+from bakeoff.text.markdown import Markdown, code, joined, pipes
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Size
@@ -25,8 +20,6 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 110
 _HEADS: Final = (HOLDS, NOT, DIFFERS, UNDECIDED, CANNOT)
-_BLOCK: Final = "<!-- claims: bakeoff verify writes this -->\n{}<!-- end -->"
-_MARKED: Final = re.compile(r"<!-- claims: bakeoff verify writes this -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def text(several: Sequence[Decided], *, quiet: bool = False) -> str:
@@ -139,7 +132,7 @@ def claim_row(each: Decided, *, untested: bool = False) -> ClaimRow:
     cause = None
     if claim.cause is not None and not outcome.holds:
         state = "Its test needs runs that are not here." if untested else _state_sentence(claim.cause, each.cause)
-        cause = " ".join(part for part in (state, claim.cause.says, _test_sentence(each)) if part)
+        cause = " ".join(part for part in (state, claim.cause.says, cause_test(each)) if part)
     return ClaimRow(
         claim.name,
         claim.document,
@@ -234,36 +227,6 @@ def _cause(each: Decided) -> dict[str, Any] | None:
     }
 
 
-def write_docs(
-    several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str, top: Path
-) -> list[Path]:
-    """Write the tables of docs/findings.md and README.md below `top` between their markers; the files' paths.
-
-    Verdicts of other engines are those that were recorded. BakeoffError for a file without markers; then nothing is
-    written.
-    """
-    counted = counts(verdicts(several))
-    texts = {
-        top / "docs" / "findings.md": "\n".join(
-            [counted, *_agreement(several, known, engine), *_by_document(several, known, engine)]
-        ),
-        top / "README.md": counted,
-    }
-    found = {}
-    for path, block in texts.items():
-        try:
-            before = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise TableError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
-        found_at = _MARKED.search(before)
-        if found_at is None:
-            raise TableError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
-        start, end = found_at.span()
-        found[path] = before[:start] + _BLOCK.format(block) + before[end:]
-    files.write_all({path: after.encode() for path, after in found.items()})
-    return list(found)
-
-
 def verdicts(several: Iterable[Decided]) -> list[tuple[str, str]]:
     """The document of each claim, and the worse of the verdicts of its direction and its size."""
     return [(each.claim.document, each.word) for each in several]
@@ -273,34 +236,6 @@ def counts(verdicts: Iterable[tuple[str, str]]) -> str:
     """`counted` as a table in Markdown."""
     heads, rows = counted(verdicts)
     return pipes(heads, [at == 0 for at in range(len(heads))], rows)
-
-
-def _agreement(several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[str]:
-    """For each other engine with recorded verdicts, of how many claims both decide, and how many verdicts agree."""
-    lines = []
-    for other in sorted({of for _, of in known} - {kind(engine)}):
-        pairs = [(words(each), known[each.claim.name, other]) for each in several if (each.claim.name, other) in known]
-        both = [(ours, theirs) for ours, theirs in pairs if not {CANNOT, UNDECIDED} & {*ours, *theirs}]
-        same = sum(ours == theirs for ours, theirs in both)
-        lines.append(
-            f"Of these claims the engines `{kind(engine)}` and `{other}` both decide {len(both)}, and {same} of them "
-            "with the same verdicts.\n"
-        )
-    return lines
-
-
-def _by_document(several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[str]:
-    others = sorted({of for _, of in known} - {kind(engine)})
-    heads = ["claim", "where", "statement", "published", "ours", "direction", "size", *others, "cause"]
-    parts = []
-    for document in dict.fromkeys(each.claim.document for each in several):
-        own = [each for each in several if each.claim.document == document]
-        rows = [_row(each, known, others) for each in own]
-        parts.append(f"### {document}\n\n{pipes(heads, [True] * len(heads), rows)}")
-        causes = [_cause_paragraph(each) for each in own if each.claim.cause is not None and not each.outcome.holds]
-        if causes:
-            parts.append(f"#### Causes: {document}\n\n" + "\n".join(causes))
-    return parts
 
 
 def _state(cause: Cause, outcome: Outcome | None) -> str:
@@ -317,7 +252,7 @@ def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
 
 
-def _test_sentence(each: Decided, *, markdown: bool = False) -> str:
+def cause_test(each: Decided, *, markdown: bool = False) -> str:
     """What the test of a claim's cause measured; empty if there is none. In Markdown expressions are code."""
     statement = each.claim.cause.statement if each.claim.cause is not None else None
     if each.cause is None or statement is None:
@@ -331,18 +266,10 @@ def _test_sentence(each: Decided, *, markdown: bool = False) -> str:
     return f"The test gives {', '.join(map(' '.join, sides))}." if sides else ""
 
 
-def _cause_paragraph(each: Decided) -> str:
-    """Why a claim does not hold, under the claim's name."""
-    cause = each.claim.cause
-    if cause is None:
-        return ""
-    return f"- **{escaped(each.claim.name.partition('/')[2])}**: {_explained(each, cause)}\n"
-
-
 def _explained(each: Decided, cause: Cause) -> Markdown:
     """What was found, what the test of it measured, and what was tried."""
     tried = f"What was tried: {' '.join(cause.tried)}" if cause.tried else ""
-    parts = [_state_sentence(cause, each.cause), cause.says, _test_sentence(each, markdown=True), tried]
+    parts = [_state_sentence(cause, each.cause), cause.says, cause_test(each, markdown=True), tried]
     return joined(part for part in parts if part)
 
 
@@ -374,13 +301,3 @@ def part(each: Decided, name: str) -> str:  # noqa: PLR0911 (a table of parts)
             return _explained(each, claim.cause)
     why = next((found.why for found in (outcome.direction, outcome.size) if found is not None and found.why), None)
     return why or ""
-
-
-def _row(each: Decided, known: Mapping[tuple[str, str], Recorded], others: Sequence[str]) -> list[str]:
-    own = words(each)
-    elsewhere = []
-    for engine in others:
-        row = known.get((each.claim.name, engine))
-        elsewhere.append("" if row is None else " / ".join(word for word in row if word))
-    first = [part(each, name) for name in ("claim", "where", "says", "published", "ours")]
-    return [*first, own.direction, own.size, *elsewhere, part(each, "cause")]

@@ -1,0 +1,191 @@
+"""docs/findings.md and docs/findings.csv: what became of each claim, for the documentation of a checkout."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff import files
+from bakeoff.claims.expected import Recorded, kind, words
+from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, worse
+from bakeoff.errors import TableError
+from bakeoff.tables import claim_report
+from bakeoff.text.markdown import code, escaped, joined
+
+if TYPE_CHECKING:
+    from bakeoff.claims.verdict import Decided
+
+_BLOCK: Final = "<!-- claims: bakeoff verify writes this -->\n{}<!-- end -->"
+_MARKED: Final = re.compile(r"<!-- claims: bakeoff verify writes this -->\n.*?<!-- end -->", re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9'])")
+_SHORT: Final = 60
+"""Letters of an expression that the page still shows; the CSV has the others."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim and what came out on one engine, in words."""
+
+    document: str
+    claim: str
+    where: str
+    statement: str
+    published: str
+    """Empty for a claim without a number."""
+    ours: tuple[tuple[str, str], ...]
+    """Expression and value of what was measured; no expression beside a published number."""
+    verdict: Recorded
+    elsewhere: Mapping[str, Recorded]
+    """Recorded verdicts of other engines."""
+    cause: str
+    """`measure, shown`, or why the claim cannot be run; empty if it holds."""
+    says: str
+    """The cause in sentences."""
+    test: str
+    """What the test of the cause gives."""
+    tried: tuple[str, ...]
+
+
+def findings(several: Iterable[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[Finding]:
+    """One finding per claim. `known` has the verdicts of other engines than `engine`."""
+    others = sorted({of for _, of in known} - {kind(engine)})
+    return [_finding(each, {of: known[each.claim.name, of] for of in others if (each.claim.name, of) in known})
+            for each in several]  # fmt: skip
+
+
+def _finding(each: Decided, elsewhere: Mapping[str, Recorded]) -> Finding:
+    claim, outcome = each.claim, each.outcome
+    cause = None if outcome.holds else claim.cause
+    sides = [("", outcome.ours)] if outcome.ours else outcome.sides
+    where, says, published, why = (claim_report.part(each, name) for name in ("where", "says", "published", "cause"))
+    return Finding(
+        document=claim.document,
+        claim=claim.name.partition("/")[2],
+        where=where,
+        statement=says,
+        published=published,
+        ours=tuple((text, claim_report.value(ours)) for text, ours in sides),
+        verdict=words(each),
+        elsewhere=elsewhere,
+        cause=why,
+        says=cause.says if cause else "",
+        test=claim_report.cause_test(each) if cause else "",
+        tried=cause.tried if cause else (),
+    )
+
+
+def csv_text(several: Sequence[Finding]) -> str:
+    """All findings, one line each. Verdicts of other engines have columns ENGINE_direction and ENGINE_size."""
+    engines = sorted({engine for each in several for engine in each.elsewhere})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([
+        "document", "claim", "where", "statement", "published", "ours", "direction", "size",
+        *(f"{engine}_{part}" for engine in engines for part in Recorded._fields),
+        "cause", "explanation", "test", "tried",
+    ])  # fmt: skip
+    for each in several:
+        ours = "; ".join(" ".join(filter(None, side)) for side in each.ours)
+        elsewhere = [word for engine in engines for word in each.elsewhere.get(engine, Recorded("", ""))]
+        writer.writerow([
+            each.document, each.claim, each.where, each.statement, each.published, ours, *each.verdict, *elsewhere,
+            each.cause, each.says, each.test, " ".join(each.tried),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+def markdown(several: Sequence[Finding], engine: str) -> str:
+    """Counts, agreement with other engines, and an entry for each claim that does not hold or differs by seed."""
+    counted = [(each.document, _word(each.verdict)) for each in several]
+    parts = [claim_report.counts(counted), *_agreement(several, engine)]
+    for document in dict.fromkeys(each.document for each in several):
+        own = [each for each in several if each.document == document and _word(each.verdict) in (NOT, DIFFERS)]
+        if own:
+            parts.append(f"### {document}\n\n" + "".join(map(_entry, own)))
+    return "\n".join(parts)
+
+
+def _word(verdict: Recorded) -> str:
+    return worse(filter(None, verdict))
+
+
+def _agreement(several: Sequence[Finding], engine: str) -> list[str]:
+    """For each other engine with recorded verdicts, of how many claims both decide, and how many verdicts agree."""
+    lines = []
+    for other in sorted({engine for each in several for engine in each.elsewhere}):
+        pairs = [(each.verdict, each.elsewhere[other]) for each in several if other in each.elsewhere]
+        both = [(ours, theirs) for ours, theirs in pairs if not {CANNOT, UNDECIDED} & {*ours, *theirs}]
+        same = sum(ours == theirs for ours, theirs in both)
+        lines.append(
+            f"The engines `{kind(engine)}` and `{other}` both decide {len(both)} of these claims, {same} with equal "
+            "verdicts.\n"
+        )
+    return lines
+
+
+def _entry(each: Finding) -> str:
+    """An entry of a list: statement, verdict, numbers, cause and what was tried, one sentence each."""
+    numbers = []
+    if each.published:
+        numbers.append(f"published {escaped(each.published)}")
+    if each.ours:
+        sides = [joined((code(text), value) if 0 < len(text) <= _SHORT else (value,)) for text, value in each.ours]
+        numbers.append(f"ours {'; '.join(sides)}")
+    verdict = _phrase(each.verdict)
+    told = [f"*{verdict}*{': ' if numbers else ''}{', '.join(numbers)}."]
+    told += [f"{engine.capitalize()}: {_phrase(of).lower()}." for engine, of in each.elsewhere.items()
+             if of != each.verdict]  # fmt: skip
+    if each.says:
+        told.append(f"*Cause* ({each.cause.removesuffix(', shown')}): {escaped(_first(each.says))}")
+    if each.tried and each.cause.startswith("open"):
+        told.append(f"*Tried*: {escaped(_first(each.tried[0]))}")
+    return f"- **{escaped(each.claim)}**: {escaped(each.statement)} {' '.join(told)}\n"
+
+
+def _phrase(verdict: Recorded) -> str:
+    """`Does not hold`, or `Size does not hold` if only that does not."""
+    if not verdict.size or verdict.size == verdict.direction or not verdict.direction:
+        return _word(verdict).capitalize()
+    if verdict.direction == HOLDS:
+        return f"Size {verdict.size}"
+    return f"Direction {verdict.direction}, size {verdict.size}"
+
+
+def _first(text: str) -> str:
+    """The first sentence."""
+    return _SENTENCE.split(text, maxsplit=1)[0]
+
+
+def write_docs(
+    several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str, top: Path
+) -> list[Path]:
+    """Write docs/findings.csv and, between their markers, docs/findings.md and README.md below `top`; the files' paths.
+
+    A README without markers stays as it is. BakeoffError for findings without markers; then nothing is written.
+    """
+    return write(findings(several, known, engine), engine, top)
+
+
+def write(several: Sequence[Finding], engine: str, top: Path) -> list[Path]:
+    """`write_docs` of findings."""
+    page, readme = top / "docs" / "findings.md", top / "README.md"
+    counted = claim_report.counts((each.document, _word(each.verdict)) for each in several)
+    found = {top / "docs" / "findings.csv": csv_text(several)}
+    for path, block in ((page, markdown(several, engine)), (readme, counted)):
+        try:
+            before = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise TableError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
+        marked = _MARKED.search(before)
+        if marked is not None:
+            start, end = marked.span()
+            found[path] = before[:start] + _BLOCK.format(block) + before[end:]
+        elif path == page:
+            raise TableError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
+    files.write_all({path: after.encode() for path, after in found.items()})
+    return list(found)
