@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bakeoff.campaign.until import Goal, Repetitions
+from bakeoff.claims.goal import goal_of
 from bakeoff.cli.app import app
-from bakeoff.cli.until import goal_of
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import run_key
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bakeoff import results, tc
 from bakeoff.campaign.sweep_schedule import Budget
 from bakeoff.claims import evaluate, expression, quantity
-from bakeoff.cli.until import goal_of
+from bakeoff.claims.goal import goal_of
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.scenario import bounds, parse_settings, units
 from bakeoff.scenario import sweep_points as sweep
