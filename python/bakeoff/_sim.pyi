@@ -22,6 +22,23 @@ class Outcome(Samples):
     captures: dict[str, bytes]
     trace: Samples | None
 
+class Packets(TypedDict):
+    """The TCP segments of a capture: columns of equal length, in the order of the file."""
+
+    ends: list[tuple[str, str]]
+    """Source and destination (`10.0.0.1:5201`) of each direction of each connection, by first appearance."""
+    at_ns: npt.NDArray[np.int64]
+    """Since 1970."""
+    direction: npt.NDArray[np.uint32]
+    """Index into `ends`."""
+    seq: npt.NDArray[np.uint32]
+    ack: npt.NDArray[np.uint32]
+    payload: npt.NDArray[np.uint32]
+    """Bytes by the headers."""
+    flags: npt.NDArray[np.uint16]
+    """FIN is bit 0, CWR bit 7, AE bit 8."""
+    ecn: npt.NDArray[np.uint8]
+
 class QdiscKind(TypedDict):
     """A kind of qdisc; `bakeoff.tc.Kind` explains each key."""
 
@@ -90,4 +107,10 @@ def trace(path: str, options: str = "{}") -> bytes:
     Raises ValueError with one clear message, which names the file, if it cannot be read as a capture or an option is
     wrong. A file that is damaged somewhere is read up to there, and `capture.notes` says so. Releases the GIL; Ctrl-C
     ends it.
+    """
+
+def packets(path: str) -> Packets:
+    """The TCP segments of the capture at `path` (`-`: standard input).
+
+    Raises ValueError as `trace` does. Releases the GIL; Ctrl-C ends it.
     """

@@ -11,6 +11,7 @@ pub mod histogram;
 pub mod input;
 mod intervals;
 pub mod options;
+pub mod packets;
 pub mod report;
 pub mod tcp;
 

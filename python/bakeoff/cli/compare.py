@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.options import Json
 from bakeoff.cli.table import Format, chosen_results
 from bakeoff.errors import UsageError
 
@@ -59,12 +60,21 @@ def compare(
         typer.Option("--each", help="Also end with 1 if a single number is outside of its bound and 'apart'."),
     ] = False,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    packets: Annotated[
+        bool, typer.Option("--packets", help="Compare two runs with captures, or two captures, packet by packet.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --packets: draw the difference of time over time.", show_default=False),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Compare two campaigns with the same runs: does a kernel do what the simulator says?
 
     Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
     a median is outside. With --each it also ends with 1 if a single number is outside and the seeds tell the two sides
     apart. --own shows another table and ends with 0.
+    --packets ends with 1 unless both sides have the same data packets within 20 µs.
 
     \b
     Examples:
@@ -74,7 +84,18 @@ def compare(
       bakeoff compare results/sim linux --own
       bakeoff compare results/patched results/base --each     for a test of a patch
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
+      bakeoff compare --packets results/sim/local/mine/run results/kernel/local/mine/run --plot apart.svg
     """
+    if packets:
+        if by or bound or own or unpaired or each:
+            raise UsageError("--packets: takes --plot and --json; the other options are for campaigns")
+        from bakeoff.cli.compare_packets import compare_packets
+
+        compare_packets(ours, theirs, plot=plot, as_json=as_json)
+        return
+    if plot is not None or as_json:
+        raise UsageError(f"{'--plot' if plot else '--json'}: only valid with --packets")
+
     from bakeoff.api import do_compare
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience

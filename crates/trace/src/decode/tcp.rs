@@ -151,6 +151,10 @@ fn plain(kind: u8) -> u8 {
 
 #[expect(missing_docs, reason = "they are the flags' names")]
 impl Segment<'_> {
+    /// All of them: FIN is bit 0, CWR bit 7, AE bit 8.
+    pub fn flags(&self) -> u16 {
+        u16::from(self.ae) << 8 | u16::from(self.flags)
+    }
     pub fn syn(&self) -> bool {
         self.flags & SYN != 0
     }
