@@ -101,6 +101,15 @@ def test_resume_keeps_what_is_there():
     ] == [stamp]
 
 
+def test_last_failed_does_the_failed_runs_of_the_latest_campaign_again():
+    bakeoff.run(["*/a", "*/violates"], jobs=1, engine="fake", out="x")
+    [again] = bakeoff.run(last_failed=True, jobs=1)
+    assert (again.key, again.record.engine, str(again.path)) == (
+        "fake/s2-second/violates", "fake", "x/fake/s2-second/violates",
+    )  # fmt: skip
+    assert list(bakeoff.run("*/a", last_failed=True, jobs=1)) == []
+
+
 def test_mistakes_are_named():
     with pytest.raises(bakeoff.BakeoffError, match="'50' has no unit"):
         bakeoff.duel("prague", "cubic", rate="50")

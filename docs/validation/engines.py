@@ -17,8 +17,8 @@ from bakeoff.claims import claim, expected
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import RequiredRuns, calls_by_folder, required_runs
 from bakeoff.claims.verdict import CANNOT, UNDECIDED, decide
+from bakeoff.cli.execute import execute
 from bakeoff.cli.options import detail
-from bakeoff.cli.run import execute
 from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import versions
 from bakeoff.results import Request

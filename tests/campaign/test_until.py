@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+import bakeoff
 from bakeoff.campaign.until import Goal, Repetitions
 from bakeoff.claims.goal import goal_of
 from bakeoff.cli.app import app
@@ -132,3 +133,16 @@ def test_a_name_that_no_run_has_is_refused_before_any_run(tmp_path, monkeypatch,
     assert isinstance(told.exception, BakeoffError)
     assert why in str(told.exception)
     assert not Path("results").exists()
+
+
+def test_the_function_repeats_runs_and_says_how_often(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("short.yaml").write_text(SHORT)
+    words = {"only": "pfifo", "jobs": 1, "out": "r"}
+    several = bakeoff.run("short.yaml", **words, until="goodput(1) ±1gbit", seeds=4, max_seeds=6)
+    # No interval of a flow at 2 Mbit/s is wider than 1 Gbit/s: the four seeds that were asked for are enough.
+    assert [result.run.seed for result in several] == [1, 2, 3, 4]
+    [one] = several.repetitions
+    assert (one.name, one.ended, one.reached) == ("local/short/pfifo", 4, True)
+    with pytest.raises(BakeoffError, match="expected a measure, ± and half of the interval's width"):
+        bakeoff.run("short.yaml", until="jain")

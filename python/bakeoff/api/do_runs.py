@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bakeoff import campaign, results
+from bakeoff.api.result import Result, Results
+from bakeoff.api.run_plan import MAX_SEEDS, RunPlan, observed
 from bakeoff.arguments import check
 from bakeoff.campaign.store import place
 from bakeoff.duels import Duel
@@ -20,7 +22,6 @@ from bakeoff.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
-from bakeoff.api.result import Result, Results
 
 
 def duel(
@@ -81,16 +82,19 @@ def duel(
 
 
 def run(
-    patterns: str | Sequence[str],
+    patterns: str | Sequence[str] = (),
     *,
     only: str | None = None,
     settings: Mapping[str, Any] | None = None,
     seeds: int | None = None,
+    until: str | None = None,
+    max_seeds: int = MAX_SEEDS,
     yes: bool = False,
     jobs: int | None = None,
     engine: str = "sim",
     out: Path | str | None = None,
     resume: bool = False,
+    last_failed: bool = False,
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
     store: str | None = None,
@@ -104,49 +108,53 @@ def run(
 
     `only` is what every run's name has to match besides, as `-k` of the command line. `settings` replaces values of the
     scenarios by their place: `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` repetitions of each (by default
-    what the scenario says, or 1); more than 100,000 runs need `yes`.
+    what the scenario says, or 1), or with `until="jain ±2%"` as many as it takes until half of the 95 % interval of
+    the mean is so narrow, at most `max_seeds`: see `Results.repetitions`. More than 100,000 runs need `yes`.
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
-    the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
-    collection too: see `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a
-    BakeoffError if that is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python
-    outside of their own folders. `trace`, `capture`, `store`, `fresh` and `note` as for
-    `duel`. With `progress` a bar says how far it is. BakeoffError as for `campaign.run`.
+    the command line do. With `resume` runs that are in `out` (by default the latest campaign) already are not done
+    again; with `last_failed` only those are that failed there. Failed runs are in the collection too: see
+    `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a BakeoffError if that
+    is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python outside of their own
+    folders. `trace`, `capture`, `store`, `fresh` and `note` as for `duel`. With `progress` a bar says how far it is.
+    BakeoffError as for `campaign.run`.
     """
-    from bakeoff.scenario import catalog
-
     check(
         "run", patterns=("names", patterns), only=("text?", only), settings=("mapping?", settings),
-        seeds=("whole?", seeds), yes=("flag", yes), jobs=("whole?", jobs), engine=("text", engine), out=("path?", out),
-        resume=("flag", resume), trace=("texts", trace), capture=("texts", capture), store=("text?", store),
+        seeds=("whole?", seeds), until=("text?", until), max_seeds=("whole", max_seeds), yes=("flag", yes),
+        jobs=("whole?", jobs), engine=("text", engine), out=("path?", out), resume=("flag", resume),
+        last_failed=("flag", last_failed), trace=("texts", trace), capture=("texts", capture), store=("text?", store),
         fresh=("flag", fresh), note=("text?", note), allow_code=("flag", allow_code), strict=("flag", strict),
         progress=("flag", progress),
     )  # fmt: skip
-    seeds = None if seeds is None else operator.index(seeds)
     jobs = None if jobs is None else operator.index(jobs)
     if jobs is not None and jobs < 1:
         raise UsageError(f"run: jobs: {jobs}; expected at least 1")
-    runs = observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
-    can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
-    if can:  # otherwise the campaign says why
-        runs = can
-    root = campaign.new_folder() if out is None else Path(out)
     request = results.Request(
         patterns=(patterns,) if isinstance(patterns, str) else tuple(patterns),
         only=only,
         settings=dict(settings or {}),
-        seeds=seeds,
+        seeds=None if seeds is None else operator.index(seeds),
         trace=tuple(trace),
         capture=tuple(capture),
     )
+    root = Path(out) if out is not None else campaign.latest() if resume or last_failed else campaign.new_folder()
+    plan = RunPlan.of(
+        request, root, engine, resume=resume, last_failed=last_failed, until=until,
+        max_seeds=operator.index(max_seeds), yes=yes, allow_code=allow_code, strict=strict,
+    )  # fmt: skip
+    if not plan.runs:
+        return Results([])
     execution = campaign.Execution(
-        engine=engine, jobs=jobs, store=place(store), fresh=fresh, allow_code=allow_code, note=note
+        engine=plan.engine, jobs=jobs, store=place(store), fresh=fresh, allow_code=allow_code, note=note
     )
-    with _bar(len(runs)) if progress else nullcontext(campaign.Watch()) as watch:
+    with _bar(len(plan.runs)) if progress else nullcontext(campaign.Watch()) as watch:
         report = campaign.run(
-            runs, root, execution, request=request, resume=resume, latest=campaign.LATEST, watch=watch
-        )
-    return Results([Result.read(done.path) for done in report.runs], refused)
+            plan.runs, root, execution, request=plan.request, resume=plan.resume, latest=campaign.LATEST, watch=watch,
+            also=plan.also, more=plan.more,
+        )  # fmt: skip
+    repetitions = plan.repetitions.all if plan.repetitions is not None else ()
+    return Results([Result.read(done.path) for done in report.runs], plan.refused, repetitions)
 
 
 @contextmanager
@@ -177,15 +185,6 @@ def _with_sources(run: Run, names: Sequence[str], ccs: Sequence[str | type]) -> 
         for flow in run.flows
     ]
     return run.model_copy(update={"flows": flows})
-
-
-def observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
-    """The runs with these traces and captures besides their own; see `bakeoff.scenario.observe`."""
-    if not trace and not capture:
-        return runs
-    from bakeoff.scenario.observe import observe
-
-    return [observe(run, trace=trace, capture=capture) for run in runs]
 
 
 @cache

@@ -18,6 +18,7 @@ from bakeoff.results import Result as _Result
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff.campaign.until import Repeated
     from bakeoff.plots.picture import Picture, Pictures
     from bakeoff.plots.time_series import Scale
     from bakeoff.tables.results_table import Kind
@@ -87,10 +88,17 @@ class Result(results.Result):
 class Results(Sequence[Result]):
     """The results of several runs, in their order."""
 
-    def __init__(self, several: Sequence[Result], refused: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        several: Sequence[Result],
+        refused: Mapping[str, str] | None = None,
+        repetitions: Sequence[Repeated] = (),
+    ) -> None:
         self._results = list(several)
         self.refused = dict(refused or {})
         """Runs that the engine cannot do, which were asked for and not begun, with the reason for each."""
+        self.repetitions = list(repetitions)
+        """Of `run(until=...)`: for each run its seeds, the interval of the mean, and whether it is narrow enough."""
 
     @overload
     def __getitem__(self, index: int) -> Result: ...

@@ -101,7 +101,7 @@ def advise(
     from bakeoff import campaign, files
     from bakeoff.api import do_advise
     from bakeoff.campaign.store import place
-    from bakeoff.cli.run import execute
+    from bakeoff.cli.execute import execute
     from bakeoff.scenario.access_line import Asked, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)

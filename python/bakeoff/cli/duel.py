@@ -96,9 +96,9 @@ def duel(
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results
-    from bakeoff.api.do_runs import observed
+    from bakeoff.api.run_plan import observed
     from bakeoff.campaign.store import place
-    from bakeoff.cli.run import execute, tell_taken
+    from bakeoff.cli.execute import execute, tell_taken
     from bakeoff.scenario.duel_runs import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.execute import counts, duration, execute, root_of
 from bakeoff.cli.options import (
     AllowCode,
     Capture,
@@ -45,17 +44,11 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import NoKernelError, UsageError, printable
+from bakeoff.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from bakeoff.campaign import Done, Execution, Report
-    from bakeoff.campaign.worker import Also
-    from bakeoff.cli.progress import Detail
-    from bakeoff.cli.until import Until
-    from bakeoff.results import Request, Result
-    from bakeoff.scenario import Run
+    from bakeoff.api.run_plan import RunPlan
+    from bakeoff.campaign import Report
 
 
 def run(
@@ -152,323 +145,111 @@ def run(
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
-    from bakeoff.api.do_runs import observed
-    from bakeoff.campaign import campaign_record
+    from bakeoff.api.run_plan import RunPlan
     from bakeoff.campaign.store import place
     from bakeoff.cli.notify import notifying, service
-    from bakeoff.cli.until import Until
     from bakeoff.results import Request
-    from bakeoff.scenario import catalog, parse_settings
+    from bakeoff.scenario import parse_settings
 
     places = service(notify or ())
     engine = with_inventory(with_kernel(with_exact(engine, exact), kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
     root = root_of(out, name, resume=resume or last_failed)
-    failed = _failed_in(root) if last_failed else {}
-    if last_failed and not failed:
-        typer.echo(f"{root}: no run failed")
-        return
     request = Request(
         patterns=tuple(patterns or ()), only=only, settings=parse_settings(set_ or ()), seeds=seeds,
         trace=tuple(trace or ()), capture=tuple(capture or ()),
     )  # fmt: skip
-    taken = Request()
-    if resume or last_failed:
-        bare = not patterns and last_failed
-        request, taken, begun_with = campaign_record.continued(root, request, patterns=bare)
-        if bare and engine == "sim":
-            engine = begun_with
-        _tell_taken(taken, engine if bare else "sim", quiet=quiet)
-        if bare and request.seeds is None:
-            request = replace(request, seeds=max(run.run.seed for run in failed.values()))
-    if not request.patterns:
-        raise UsageError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
-    repeated = Until(until, request.seeds, max_seeds, last_failed=last_failed)
-    runs = catalog.select(request.patterns, repeated.most, only=request.only, settings=request.settings, yes=yes)
-    runs = observed(_told_suites(request.patterns, runs), request.trace, request.capture)
-    if last_failed:
-        runs = [
-            each if request.trace or request.capture else _as_observed(each, failed)
-            for each in runs
-            if each.key in failed
-        ]
-        if not runs:
-            typer.echo(f"{root}: no such run failed")
-            return
-    _check_taken(root, taken, runs, allow_code=allow_code)
-    runs, refused = (runs, {}) if strict else _possible(runs, engine)
-    runs = repeated.begin(runs)
+    plan = RunPlan.of(
+        request, root, engine, resume=resume, last_failed=last_failed, until=until, max_seeds=max_seeds, yes=yes,
+        allow_code=allow_code, strict=strict,
+    )  # fmt: skip
+    _tell_plan(plan, engine, quiet=quiet)
+    if not plan.runs:
+        typer.echo(f"{root}: no {'such ' if patterns else ''}run failed")
+        return
     if dry_run:
-        _dry_run(runs, engine, jobs or campaign.cores(), as_json)
-        raise typer.Exit(1 if refused else 0)
+        _dry_run(plan, jobs or campaign.cores(), as_json=as_json)
+        raise typer.Exit(1 if plan.refused else 0)
     given = {  # not --notify, whose URL may hold a password
-        "--engine": engine if engine != "sim" else None, "--yes": yes, "--allow-code": allow_code, "--fresh": fresh,
-        "--until": until, "--max-seeds": max_seeds if until is not None else None, "--note": note, "--store": store,
-        "--dask": dask, "--run-timeout": run_timeout,
+        "--engine": plan.engine if plan.engine != "sim" else None, "--yes": yes, "--allow-code": allow_code,
+        "--fresh": fresh, "--until": until, "--max-seeds": max_seeds if until is not None else None, "--note": note,
+        "--store": store, "--dask": dask, "--run-timeout": run_timeout,
     }  # fmt: skip
     execution = campaign.Execution(
-        engine=engine, jobs=jobs, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), store=place(store),
+        engine=plan.engine, jobs=jobs, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), store=place(store),
         fresh=fresh, stop_on_failure=stop, allow_code=allow_code, note=note,
     )  # fmt: skip
     with notifying(places, root) as told:
         report = execute(
-            runs,
+            plan.runs,
             root,
-            request,
+            plan.request,
             execution,
-            resume=resume or last_failed,
+            resume=plan.resume,
             latest=campaign.LATEST,
-            again=resume_command(request, root, given),
+            again=resume_command(plan.request, root, given),
             show=detail(quiet=quiet, verbose=verbose),
-            also=repeated.also,
-            more=repeated.more,
+            also=plan.also,
+            more=plan.more,
         )
         told(report)
-    _tell(report, refused, durations, repeated, quiet=quiet, as_json=as_json)
-    if report.failed or refused:
+    _tell(plan, report, durations, quiet=quiet, as_json=as_json)
+    if report.failed or plan.refused:
         raise typer.Exit(1)
 
 
-def _told_suites(patterns: Sequence[str], runs: list[Run]) -> list[Run]:
-    """The runs; says that a word alone names runs of several suites, which may be more than was meant."""
-    words = [pattern for pattern in patterns if pattern.replace("-", "").replace(".", "").isidentifier()]
-    suites = dict.fromkeys(run.suite for run in runs)
-    if words and len(suites) > 1:
-        one = f"'{next(iter(suites))}/*{words[0]}*'"
-        typer.echo(f"'{words[0]}' names runs of {len(suites)} suites: {', '.join(suites)}; of one: {one}", err=True)
-    return runs
-
-
-def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
-    """The runs that the engine can do, and the reasons for the others, which are told; all of them if it can do none.
-
-    What stops all of them is then told by the campaign, and is mostly something that this machine lacks.
-    """
-    from bakeoff import campaign
-
-    can, refused = campaign.accepted(runs, engine)
-    if not can:
-        return runs, {}
-    for key, why in refused.items():
-        typer.echo(printable(f"cannot be run here: {key}: {why}"), err=True)
-    return can, refused
-
-
-def execute(
-    runs: list[Run],
-    root: Path,
-    request: Request,
-    execution: Execution,
-    *,
-    resume: bool = False,
-    latest: Path | None = None,
-    again: str | None = None,
-    show: Detail = "normal",
-    also: Also | None = None,
-    more: Callable[[Done, int], Sequence[Run]] | None = None,
-    expected: Callable[[], int] | None = None,
-) -> Report:
-    """Do the runs with progress on standard error; a Ctrl-C ends with 130 and the command that continues (`again`).
-
-    `expected` gives how many runs there will be with those that `more` gives, as far as that is known.
-    """
-    from bakeoff import campaign, results
-    from bakeoff.cli import output
-    from bakeoff.cli.progress import progress
-
-    tell_warnings(runs)
-    console = output.console(err=True)
-
-    def waiting() -> None:
-        typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
-
-    def started(dashboard: str) -> None:
-        typer.echo(f"dask: {dashboard} shows what the workers do", err=True)
-
-    total = len({run.key for run in runs})
-    try:
-        with progress(runs, console, show) as shown:
-            if expected is not None:
-                shown.expect(expected() - total)
-                total = expected()
-
-            def further(done: Done, waiting: int) -> Sequence[Run]:
-                nonlocal total
-                several = more(done, waiting) if more is not None else ()
-                change = expected() - total if expected is not None else len(several)
-                shown.expect(change)
-                total += change
-                return several
-
-            report = campaign.run(
-                runs,
-                root,
-                execution,
-                request=request,
-                resume=resume,
-                latest=latest,
-                also=also,
-                more=further if more is not None else None,
-                watch=campaign.Watch(
-                    on_start=shown.started, on_done=shown.ended, on_interrupt=waiting, on_cluster=started
-                ),
-            )
-    except (KeyboardInterrupt, SystemExit) as interrupt:
-        whole = len(results.scan(root)) if root.is_dir() else 0
-        typer.echo(f"interrupted: {whole} of {total} runs are in {root}", err=True)
-        if again is not None:
-            typer.echo(f"go on with: {again}", err=True)
-        if isinstance(interrupt, SystemExit):
-            raise
-        raise typer.Exit(130) from None
-    for done in report.failed:
-        typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
-    if report.not_begun:
-        typer.echo(f"stopped at a failure: {report.not_begun} of {total} runs were not begun", err=True)
-    if report.not_stored:
-        typer.echo(printable(f"bakeoff: warning: not all runs were kept in the store: {report.not_stored}"), err=True)
-    return report
-
-
-def tell_taken(report: Report) -> None:
-    """Say on standard error how many runs nobody had to do."""
-    if report.taken:
-        typer.echo(f"taken from the store: {len(report.taken)} of {len(report.runs)} runs", err=True)
-
-
-def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
-    """The folder that the results go to; with `resume` the latest where none is named."""
-    from bakeoff import campaign
-    from bakeoff.campaign.locations import RESULTS, TAKEN
-
-    if out is not None and name is not None:
-        raise UsageError("--out and --name both say where the results go; expected one of them")
-    if name is not None:
-        if Path(name).name != name or not name.isprintable() or name.startswith(".") or name in ("", *TAKEN):
-            raise UsageError(
-                f"--name: {printable(name)!r} is no name for a folder below results/; expected for example 'fairness'"
-            )
-        return RESULTS / name
-    if out is not None:
-        return out
-    return campaign.latest() if resume else campaign.new_folder()
-
-
-def _failed_in(root: Path) -> dict[str, Result]:
-    """The runs whose results in `root` say that they failed, by name."""
-    from bakeoff import results
-
-    return {result.key: result for result in results.survey(root).results if not result.ok}
-
-
-def _tell_taken(taken: Request, engine: str, *, quiet: bool) -> None:
-    """Say what comes from the beginning of the campaign."""
-    words = [*taken.words(), *(["--engine", engine] if engine != "sim" else [])]
+def _tell_plan(plan: RunPlan, engine: str, *, quiet: bool) -> None:
+    """What of the plan a user may not have meant, on standard error."""
+    words = [*plan.taken.words(), *(["--engine", plan.engine] if plan.engine != engine else [])]
     if words and not quiet:
         typer.echo(f"as the campaign was begun: {printable(shlex.join(words))}", err=True)
+    names = [pattern for pattern in plan.request.patterns if pattern.replace("-", "").replace(".", "").isidentifier()]
+    suites = dict.fromkeys(key.partition("/")[0] for key in (*(run.key for run in plan.runs), *plan.refused))
+    if names and len(suites) > 1:
+        one = f"'{next(iter(suites))}/*{names[0]}*'"
+        typer.echo(f"'{names[0]}' names runs of {len(suites)} suites: {', '.join(suites)}; of one: {one}", err=True)
+    for key, why in plan.refused.items():
+        typer.echo(printable(f"cannot be run here: {key}: {why}"), err=True)
 
 
-def _check_taken(root: Path, taken: Request, runs: list[Run], *, allow_code: bool) -> None:
-    """BakeoffError if campaign.json, which may be somebody else's, and not the user, names what would be executed."""
-    if allow_code or not taken.words():
+def _dry_run(plan: RunPlan, jobs: int, *, as_json: bool) -> None:
+    cost = plan.cost(jobs)
+    tell_code(plan.runs)
+    tell_warnings(plan.runs)
+    if as_json:
+        content: dict[str, Any] = {
+            "runs": cost.runs, "simulated_s": cost.simulated_s, "jobs": jobs, "estimated_wall_s": round(cost.wall_s, 1),
+            "keys": [each.key for each in plan.runs],
+        }  # fmt: skip
+        if cost.effective is not None:
+            content["effective"] = cost.effective
+        if cost.unchecked is not None:
+            content["unchecked"] = cost.unchecked
+        typer.echo(json.dumps(content, indent=2))
         return
-    from bakeoff.scenario.python_cc import executed, split
-    from bakeoff.scenario.settings import typed
-
-    code = executed(runs) if taken.patterns or any(split(word) for word in typed(taken.settings)) else ()
-    if code:
-        raise UsageError(
-            f"{root}: its campaign.json names runs that would execute {code[0].path}; expected the patterns and --set "
-            "on the command line, or --allow-code after a look into it"
-        )
+    typer.echo(f"{cost.runs} runs, {cost.simulated_s:.0f} s simulated, about {duration(cost.wall_s)} with {jobs} jobs")
+    if cost.unchecked:
+        typer.echo(f"not checked: {cost.unchecked}", err=True)
+    if cost.effective is not None:
+        typer.echo(f"\n{cost.effective.rstrip()}")
 
 
-def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
-    """The run with the traces and captures that were asked for when it failed."""
-    before = failed[run.key].run
-    if not before.trace and not before.captures:
-        return run
-    from bakeoff.scenario.observe import observe
-
-    return observe(run, trace=before.trace, capture=before.captures)
-
-
-def _tell(
-    report: Report,
-    refused: dict[str, str],
-    durations: int,
-    repeated: Until,
-    *,
-    quiet: bool,
-    as_json: bool,
-) -> None:
+def _tell(plan: RunPlan, report: Report, durations: int, *, quiet: bool, as_json: bool) -> None:
     """How it ended, on standard output."""
     if as_json:
-        typer.echo(json.dumps({**_as_json(report), "refused": refused, **repeated.as_json()}, indent=2))
+        typer.echo(json.dumps({**_as_json(report), "refused": plan.refused, **_goal_as_json(plan)}, indent=2))
     elif not quiet:
         typer.echo(f"{counts(report)} in {report.wall_s:.1f} s")
-        if refused:
-            typer.echo(f"{len(refused)} more cannot be run here, such as {printable(next(iter(refused)))}")
+        if plan.refused:
+            typer.echo(f"{len(plan.refused)} more cannot be run here, such as {printable(next(iter(plan.refused)))}")
         typer.echo(f"results: {report.root}")
         typer.echo(f"next:    bakeoff table {shlex.quote(str(report.root))}")
     if not as_json:
-        repeated.tell()
+        _tell_goal(plan)
     if durations and not as_json:
         slowest = sorted(report.runs, key=lambda done: done.wall_s, reverse=True)[:durations]
         typer.echo("slowest:\n" + "".join(f"{done.wall_s:>8.2f} s  {done.key}\n" for done in slowest), nl=False)
-
-
-def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
-    from bakeoff import engines
-
-    module = engines.get(engine)
-    unchecked = None
-    try:
-        effective = [module.check(each) for each in runs]
-    except NoKernelError as error:
-        effective, unchecked = [], str(error)
-    simulated_s = sum(each.duration_s for each in runs)
-    wall_s = estimate_s(runs, engine, jobs)
-    tell_code(runs)
-    tell_warnings(runs)
-    if as_json:
-        cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(wall_s, 1)}
-        plan = {"effective": effective[0]} if len(effective) == 1 else {}
-        plan |= {"unchecked": unchecked} if unchecked else {}
-        typer.echo(json.dumps({**cost, "keys": [each.key for each in runs], **plan}, indent=2))
-        return
-    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {duration(wall_s)} with {jobs} jobs")
-    if unchecked:
-        typer.echo(f"not checked: {unchecked}", err=True)
-    if len(effective) == 1:
-        typer.echo(f"\n{effective[0].rstrip()}")
-
-
-def estimate_s(runs: Sequence[Run], engine: str, jobs: int) -> float:
-    """About how long the runs take with so many jobs (s)."""
-    from bakeoff import engines
-
-    module = engines.get(engine)
-    return sum(module.estimate_s(each) for each in runs) / max(1, min(jobs, len(runs)))
-
-
-def duration(seconds: float) -> str:
-    """For people."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def counts(report: Report) -> str:
-    """How many runs ended in which way, for people."""
-    done = len(report.runs) - len(report.skipped) - len(report.failed) - len(report.taken)
-    words = {
-        "done": done,
-        "taken from the store": len(report.taken),
-        "there already": len(report.skipped),
-        "failed": len(report.failed),
-    }
-    parts = [f"{count} {word}" for word, count in words.items() if count]
-    return f"{len(report.runs)} runs: {', '.join(parts)}"
 
 
 def _as_json(report: Report) -> dict[str, Any]:
@@ -487,3 +268,43 @@ def _as_json(report: Report) -> dict[str, Any]:
             for done in report.runs
         ],
     }
+
+
+def _goal_as_json(plan: RunPlan) -> dict[str, Any]:
+    """How many seeds each run took and what came out, in base units; nothing without a goal."""
+    from bakeoff.campaign.until import METHOD
+
+    if plan.goal is None or plan.repetitions is None:
+        return {}
+    rows = [
+        {
+            "run": each.name,
+            "seeds": each.ended,
+            "lost": each.lost,
+            "mean": each.found and each.found["mean"],
+            "ci95": each.found and each.found["ci95"],
+            "reached": each.reached,
+        }
+        for each in plan.repetitions.all
+    ]
+    return {"until": {"measure": plan.goal.number, "method": METHOD, "runs": rows}}
+
+
+def _tell_goal(plan: RunPlan) -> None:
+    """The same for people, and which runs did not get there."""
+    from bakeoff.campaign.until import METHOD
+    from bakeoff.claims.goal import written
+
+    if plan.goal is None or plan.repetitions is None:
+        return
+    several = plan.repetitions.all
+    typer.echo(f"{plan.goal.number}: {METHOD}")
+    width = max(len(each.name) for each in several)
+    for each in several:
+        said = "no number" if each.found is None else written(each.found, plan.goal)
+        lost = f", {each.lost} without a number" if each.lost else ""
+        end = "" if each.reached else ": not narrow enough"
+        typer.echo(printable(f"  {each.name:<{width}}  {each.ended:>3} seeds  {said}{lost}{end}"))
+    missed = sum(not each.reached for each in several)
+    if missed:
+        typer.echo(f"{missed} of {len(several)} runs did not get there; --resume with a larger --max-seeds goes on")

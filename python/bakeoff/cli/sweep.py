@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.execute import counts, duration, execute, root_of
 from bakeoff.cli.options import (
     AllowCode,
     Dask,
@@ -38,7 +39,6 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.cli.run import counts, duration, execute, root_of
 from bakeoff.errors import NoKernelError, UsageError
 
 if TYPE_CHECKING:

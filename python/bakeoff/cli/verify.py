@@ -93,7 +93,7 @@ def verify(
     from bakeoff.campaign.store import place
     from bakeoff.claims import expected
     from bakeoff.claims.claim import load, select
-    from bakeoff.cli.run import execute, tell_taken
+    from bakeoff.cli.execute import execute, tell_taken
     from bakeoff.scenario import parse_settings
     from bakeoff.tables import claim_report as shown
     from bakeoff.tables import findings
@@ -148,7 +148,7 @@ def verify(
 
 def _tell_cost(costs: list[EngineCost], jobs: int, *, as_json: bool) -> None:
     """On standard output, one line or one object for each engine."""
-    from bakeoff.cli.run import duration
+    from bakeoff.cli.execute import duration
 
     if as_json:
         told = [
