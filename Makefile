@@ -164,7 +164,7 @@ gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
 docs: setup ## the documentation as a site, into build/docs; it fails at a link that leads nowhere
 	$(BIN)/python docs/catalog.py
 	$(BIN)/python docs/measures.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python docs/build_site.py
 	@echo "Open build/docs/index.html in a browser."
 
 # Claims are decided by the runs of `bakeoff verify`; runs.txt has those that only a picture or a table needs. What was
