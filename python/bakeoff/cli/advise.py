@@ -4,32 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bakeoff.cli.options import (
-    Engine,
-    Fresh,
-    Inventory,
-    Jobs,
-    Json,
-    Kernel,
-    Note,
-    Quiet,
-    Store,
-    Verbose,
-    detail,
-    resume_command,
-    with_inventory,
-    with_kernel,
-)
+from bakeoff.cli.options import How, resume_command, takes
 from bakeoff.errors import BakeoffError, UsageError
 
-if TYPE_CHECKING:
-    pass
 
-
+@takes(how=How)
 def advise(
     *,
     up: Annotated[str, typer.Option(help="The line's rate from the household.")] = "20mbit",
@@ -60,10 +43,6 @@ def advise(
     ] = None,
     duration: Annotated[str, typer.Option(help="Simulated time of each run.")] = "60s",
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N.")] = 5,
-    engine: Engine = "sim",
-    kernel: Kernel = None,
-    inventory: Inventory = None,
-    jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/advise/ and the time of day")
     ] = None,
@@ -74,12 +53,7 @@ def advise(
         Path | None,
         typer.Option(metavar="FILE", help="Write the page to pass on, with pictures.", show_default=False),
     ] = None,
-    store: Store = None,
-    fresh: Fresh = False,
-    note: Note = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    how: How,
 ) -> None:
     """Say which queue suits an access line, and what each of those there are would give and cost.
 
@@ -100,7 +74,6 @@ def advise(
     """
     from bakeoff import campaign, files
     from bakeoff.api import do_advise
-    from bakeoff.campaign.store import place
     from bakeoff.cli.execute import execute
     from bakeoff.scenario.access_line import Asked, runs
 
@@ -108,22 +81,19 @@ def advise(
     if html is not None:
         _check_html(html)
     every = runs(asked, seeds=seeds)
-    engine = with_inventory(with_kernel(engine, kernel), inventory)
+    execution = how.execution()
     root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
     request = do_advise.request_of(asked)
-    given = {
-        "--seeds": seeds, "--engine": engine if engine != "sim" else None, "--html": html, "--fresh": fresh,
-        "--store": store,
-    }  # fmt: skip
+    given = {**how.given(execution.engine), "--seeds": seeds, "--html": html}
     report = execute(
         every,
         root,
         request,
-        campaign.Execution(engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note),
+        execution,
         resume=resume,
         latest=campaign.LATEST_ADVICE,
         again=resume_command(request, root, given),
-        show=detail(quiet=quiet, verbose=verbose),
+        show=how.detail,
     )
     if report.failed:
         raise typer.Exit(1)
@@ -133,13 +103,13 @@ def advise(
 
     if html is not None:
         files.write(html, page(asked, advice).encode())
-    if as_json:
+    if how.as_json:
         typer.echo(json.dumps(record(asked, advice, root), indent=2))
         return
     import sys
 
     print_rendered(text(asked, advice), colours=sys.stdout.isatty())
-    if not quiet:
+    if not how.quiet:
         typer.echo(f"results: {root}")
         if html is not None:
             typer.echo(f"page:    {html}")

@@ -38,6 +38,39 @@ def _share(command: Any, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN40
     return list(rest)
 
 
+def _expanded(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with the options of its groups (`options.takes`) in place of the parameters that hold them."""
+    groups: dict[str, type] = getattr(function, "option_groups", {})
+    if not groups:
+        return function
+    import inspect
+    from dataclasses import fields
+    from typing import get_type_hints
+
+    def command(**given: object) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        function(**given)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter)
+            continue
+        group = groups[parameter.name]
+        types = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name]
+            )
+            for field in fields(group)
+        ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__doc__ = function.__doc__
+    return command
+
+
 class Command(TyperCommand):
     """A command of which typer reads the parameters only if it is called, completed or explained.
 
@@ -48,7 +81,7 @@ class Command(TyperCommand):
 
     @cached_property
     def _whole(self) -> Any:  # noqa: ANN401 (typer shows no types of these)
-        info = CommandInfo(self.name, callback=self.function)
+        info = CommandInfo(self.name, callback=_expanded(self.function))
         return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
 
     @property

@@ -5,30 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import (
-    Capture,
-    Engine,
-    Exact,
-    Fresh,
-    Jobs,
-    Json,
-    Note,
-    Quiet,
-    Seeds,
-    Store,
-    Trace,
-    Verbose,
-    Yes,
-    detail,
-    seconds,
-    with_exact,
-)
+from bakeoff.cli.options import How, Observations, Seeds, Yes, takes
 from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
@@ -40,6 +24,19 @@ _TIMES: Final = 100
 """Of the simulator's own time: Python takes about ten times as long."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _How(How):
+    run_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="A run that takes longer, such as 5min, is ended and counts as failed.",
+            show_default="none; of a class in Python 1min and a hundred times what the run needs",
+        ),
+    ] = None
+
+
+@takes(observations=Observations, how=_How)
 def duel(
     cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete.cc)],
     cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete.cc)],
@@ -59,28 +56,11 @@ def duel(
     duration: Annotated[str, typer.Option(help="Simulated time.")] = Duel.duration,
     seeds: Seeds = 1,
     yes: Yes = False,
-    engine: Engine = "sim",
-    exact: Exact = False,
-    jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/duels/ and the time of day")
     ] = None,
-    trace: Trace = None,
-    capture: Capture = None,
-    store: Store = None,
-    fresh: Fresh = False,
-    run_timeout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="A run that takes longer, such as 5min, is ended and counts as failed.",
-            show_default="none; of a class in Python 1min and a hundred times what the run needs",
-        ),
-    ] = None,
-    note: Note = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    observations: Observations,
+    how: _How,
 ) -> None:
     """Let two flows compete, and show who got what, at what delay.
 
@@ -97,34 +77,31 @@ def duel(
     """
     from bakeoff import campaign, results
     from bakeoff.api.run_plan import observed
-    from bakeoff.campaign.store import place
     from bakeoff.cli.execute import execute, tell_taken
     from bakeoff.scenario.duel_runs import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
-    engine = with_exact(engine, exact)
+    execution = how.execution()
     runs = duels(every, seeds=seeds, yes=yes)
-    runs = observed(runs, trace or (), capture or ())
+    runs = observed(runs, observations.trace or (), observations.capture or ())
     root = out or campaign.new_folder(campaign.DUELS)
     request = results.Request(kind="duel", patterns=tuple(dict.fromkeys(each.run for each in runs)))
-    execution = campaign.Execution(
-        engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note,
-        timeout_s=seconds("--run-timeout", run_timeout) or patience_s(runs, engine),
-    )  # fmt: skip
+    if execution.timeout_s is None:
+        execution = replace(execution, timeout_s=patience_s(runs, execution.engine))
     report = execute(
         runs,
         root,
         request,
         execution,
         latest=campaign.LATEST_DUEL,
-        show=detail(quiet=quiet, verbose=verbose),
+        show=how.detail,
     )
-    if not quiet:
+    if not how.quiet:
         tell_taken(report)
     if report.failed:
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]
-    if as_json:
+    if how.as_json:
         records = [
             {"results": str(result.path), "run": result.key, "summary": result.summary and result.summary.to_json()}
             for result in found

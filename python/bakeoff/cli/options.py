@@ -1,8 +1,8 @@
 """Arguments and options that several commands take."""
 
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +12,8 @@ from bakeoff.cli import complete
 from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
+    from bakeoff.campaign import Execution
+    from bakeoff.cli.progress import Detail
     from bakeoff.results import Request
     from bakeoff.scenario import Run
 
@@ -161,6 +163,81 @@ Note = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the results and what failed.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
+
+
+def takes(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of groups: for its parameter `how` those that are fields of the dataclass `how`."""
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        function.option_groups = groups  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How runs are done and told, of every command that does some of the user's choice."""
+
+    engine: Engine = "sim"
+    exact: Exact = False
+    kernel: Kernel = None
+    inventory: Inventory = None
+    jobs: Jobs = None
+    dask: Dask = None
+    allow_code: AllowCode = False
+    store: Store = None
+    fresh: Fresh = False
+    run_timeout: RunTimeout = None
+    stop: StopOnFailure = False
+    note: Note = None
+    quiet: Quiet = False
+    verbose: Verbose = False
+    as_json: Json = False
+
+    def execution(self) -> "Execution":
+        """As the campaign takes it, with the engine's whole name and permission to execute what it may."""
+        from bakeoff import campaign, engines
+        from bakeoff.campaign.store import place
+
+        engine = with_inventory(with_kernel(with_exact(self.engine, self.exact), self.kernel), self.inventory)
+        if self.allow_code:
+            engines.permit_code(engine)
+        return campaign.Execution(
+            engine=engine, jobs=self.jobs, dask=self.dask, timeout_s=seconds("--run-timeout", self.run_timeout),
+            store=place(self.store), fresh=self.fresh, stop_on_failure=self.stop, allow_code=self.allow_code,
+            note=self.note,
+        )  # fmt: skip
+
+    @property
+    def detail(self) -> "Detail":
+        """How much of a campaign's progress is shown. BakeoffError if both extremes were asked for."""
+        return detail(quiet=self.quiet, verbose=self.verbose)
+
+    def given(self, engine: str) -> dict[str, str | bool | None]:
+        """The options that a resumed campaign needs again, where `engine` is the engine's whole name."""
+        return {
+            "--engine": engine if engine != "sim" else None, "--allow-code": self.allow_code, "--fresh": self.fresh,
+            "--note": self.note, "--store": self.store, "--dask": self.dask, "--run-timeout": self.run_timeout,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which of the runs of scenarios are done, with which values and seeds."""
+
+    only: Only = None
+    set_: Set = None
+    seeds: FileSeeds = None
+    yes: Yes = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """What runs keep besides their samples."""
+
+    trace: Trace = None
+    capture: Capture = None
 
 
 def resume_command(request: "Request", root: Path, options: Mapping[str, str | int | Path | bool | None]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,38 +12,16 @@ import typer
 from bakeoff.cli import complete
 from bakeoff.cli.execute import counts, duration, execute, root_of
 from bakeoff.cli.options import (
-    AllowCode,
-    Capture,
-    Dask,
-    Engine,
-    Exact,
-    FileSeeds,
-    Fresh,
-    Inventory,
-    Jobs,
-    Json,
-    Kernel,
+    How,
     Name,
-    Note,
-    Only,
+    Observations,
     Out,
-    Quiet,
     Resume,
-    RunTimeout,
-    Set,
-    StopOnFailure,
-    Store,
-    Trace,
-    Verbose,
-    Yes,
-    detail,
+    Selection,
     resume_command,
-    seconds,
+    takes,
     tell_code,
     tell_warnings,
-    with_exact,
-    with_inventory,
-    with_kernel,
 )
 from bakeoff.errors import printable
 
@@ -51,6 +30,7 @@ if TYPE_CHECKING:
     from bakeoff.campaign import Report
 
 
+@takes(chosen=Selection, observations=Observations, how=How)
 def run(
     patterns: Annotated[
         list[str] | None,
@@ -62,15 +42,7 @@ def run(
         ),
     ] = None,
     *,
-    engine: Engine = "sim",
-    exact: Exact = False,
-    kernel: Kernel = None,
-    inventory: Inventory = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
-    only: Only = None,
-    set_: Set = None,
-    seeds: FileSeeds = None,
+    chosen: Selection,
     until: Annotated[
         str | None,
         typer.Option(
@@ -81,13 +53,10 @@ def run(
         ),
     ] = None,
     max_seeds: Annotated[int, typer.Option(metavar="N", min=3, help="With --until: seeds of a run at most.")] = 30,
-    yes: Yes = False,
-    allow_code: AllowCode = False,
     resume: Resume = False,
     last_failed: Annotated[
         bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
     ] = False,
-    stop: StopOnFailure = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Begin nothing if the engine cannot do one of the runs.")
     ] = False,
@@ -102,12 +71,6 @@ def run(
     ] = False,
     out: Out = None,
     name: Name = None,
-    trace: Trace = None,
-    capture: Capture = None,
-    store: Store = None,
-    fresh: Fresh = False,
-    run_timeout: RunTimeout = None,
-    note: Note = None,
     notify: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,9 +78,8 @@ def run(
             help="Tell this place how the campaign ended, as apprise writes places: mailto://…, slack://…; repeatable.",
         ),
     ] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    observations: Observations,
+    how: How,
 ) -> None:
     """Run all that the patterns name.
 
@@ -144,57 +106,49 @@ def run(
       bakeoff run 'l4s-tests/*' --dask ssh:one,one,two     on several machines
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
-    from bakeoff import campaign, engines
+    from bakeoff import campaign
     from bakeoff.api.run_plan import RunPlan
-    from bakeoff.campaign.store import place
     from bakeoff.cli.notify import notifying, service
     from bakeoff.results import Request
     from bakeoff.scenario import parse_settings
 
     places = service(notify or ())
-    engine = with_inventory(with_kernel(with_exact(engine, exact), kernel), inventory)
-    if allow_code:
-        engines.permit_code(engine)
+    execution = how.execution()
     root = root_of(out, name, resume=resume or last_failed)
     request = Request(
-        patterns=tuple(patterns or ()), only=only, settings=parse_settings(set_ or ()), seeds=seeds,
-        trace=tuple(trace or ()), capture=tuple(capture or ()),
+        patterns=tuple(patterns or ()), only=chosen.only, settings=parse_settings(chosen.set_ or ()),
+        seeds=chosen.seeds, trace=tuple(observations.trace or ()), capture=tuple(observations.capture or ()),
     )  # fmt: skip
     plan = RunPlan.of(
-        request, root, engine, resume=resume, last_failed=last_failed, until=until, max_seeds=max_seeds, yes=yes,
-        allow_code=allow_code, strict=strict,
+        request, root, execution.engine, resume=resume, last_failed=last_failed, until=until, max_seeds=max_seeds,
+        yes=chosen.yes, allow_code=how.allow_code, strict=strict,
     )  # fmt: skip
-    _tell_plan(plan, engine, quiet=quiet)
+    _tell_plan(plan, execution.engine, quiet=how.quiet)
     if not plan.runs:
         typer.echo(f"{root}: no {'such ' if patterns else ''}run failed")
         return
     if dry_run:
-        _dry_run(plan, jobs or campaign.cores(), as_json=as_json)
+        _dry_run(plan, how.jobs or campaign.cores(), as_json=how.as_json)
         raise typer.Exit(1 if plan.refused else 0)
     given = {  # not --notify, whose URL may hold a password
-        "--engine": plan.engine if plan.engine != "sim" else None, "--yes": yes, "--allow-code": allow_code,
-        "--fresh": fresh, "--until": until, "--max-seeds": max_seeds if until is not None else None, "--note": note,
-        "--store": store, "--dask": dask, "--run-timeout": run_timeout,
+        **how.given(plan.engine), "--yes": chosen.yes, "--until": until,
+        "--max-seeds": max_seeds if until is not None else None,
     }  # fmt: skip
-    execution = campaign.Execution(
-        engine=plan.engine, jobs=jobs, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), store=place(store),
-        fresh=fresh, stop_on_failure=stop, allow_code=allow_code, note=note,
-    )  # fmt: skip
     with notifying(places, root) as told:
         report = execute(
             plan.runs,
             root,
             plan.request,
-            execution,
+            replace(execution, engine=plan.engine),
             resume=plan.resume,
             latest=campaign.LATEST,
             again=resume_command(plan.request, root, given),
-            show=detail(quiet=quiet, verbose=verbose),
+            show=how.detail,
             also=plan.also,
             more=plan.more,
         )
         told(report)
-    _tell(plan, report, durations, quiet=quiet, as_json=as_json)
+    _tell(plan, report, durations, quiet=how.quiet, as_json=how.as_json)
     if report.failed or plan.refused:
         raise typer.Exit(1)
 

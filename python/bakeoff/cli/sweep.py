@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,34 +12,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.execute import counts, duration, execute, root_of
-from bakeoff.cli.options import (
-    AllowCode,
-    Dask,
-    Engine,
-    FileSeeds,
-    Fresh,
-    Inventory,
-    Jobs,
-    Json,
-    Kernel,
-    Name,
-    Note,
-    Only,
-    Out,
-    Quiet,
-    Resume,
-    RunTimeout,
-    Set,
-    StopOnFailure,
-    Verbose,
-    Yes,
-    detail,
-    resume_command,
-    seconds,
-    tell_code,
-    with_inventory,
-    with_kernel,
-)
+from bakeoff.cli.options import How, Name, Out, Resume, Selection, resume_command, takes, tell_code
 from bakeoff.errors import NoKernelError, UsageError
 
 if TYPE_CHECKING:
@@ -47,6 +21,19 @@ if TYPE_CHECKING:
     from bakeoff.campaign.sweep_schedule import Budget, Told
 
 
+@dataclass(frozen=True, kw_only=True)
+class _How(How):
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|URL",
+            help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
+            show_default="none on the simulator, whose runs cost less than keeping them twice; else as for run",
+        ),
+    ] = None
+
+
+@takes(chosen=Selection, how=_How)
 def sweep(
     scenario: Annotated[
         str,
@@ -101,35 +88,12 @@ def sweep(
             help="A column of your own in the data set, in the language of claims; repeatable.",
         ),
     ] = None,
-    engine: Engine = "sim",
-    kernel: Kernel = None,
-    inventory: Inventory = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
-    only: Only = None,
-    set_: Set = None,
-    seeds: FileSeeds = None,
-    yes: Yes = False,
-    allow_code: AllowCode = False,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH|URL",
-            help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
-            show_default="none on the simulator, whose runs cost less than keeping them twice; else as for run",
-        ),
-    ] = None,
-    fresh: Fresh = False,
-    run_timeout: RunTimeout = None,
     resume: Resume = False,
-    stop: StopOnFailure = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and say what they cost.")] = False,
     out: Out = None,
     name: Name = None,
-    note: Note = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
+    chosen: Selection,
+    how: _How,
 ) -> None:
     """Do the runs of a scenario over many values of its parameters.
 
@@ -147,7 +111,7 @@ def sweep(
       bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:100 --dask ssh:one,one,two     on several machines
       bakeoff plot --kind heatmap --measure jain     draws the latest
     """
-    from bakeoff import campaign, engines
+    from bakeoff import campaign
     from bakeoff.api import do_sweep
     from bakeoff.campaign.sweep_schedule import Budget
     from bakeoff.results import Request
@@ -155,36 +119,33 @@ def sweep(
 
     if keep not in ("measures", "series"):
         raise UsageError(f"--keep: '{keep}'; expected measures or series")
-    engine = with_inventory(with_kernel(engine, kernel), inventory)
-    if allow_code:
-        engines.permit_code(engine)
+    execution = how.execution()
+    engine, quiet = execution.engine, how.quiet
     request = Request(
-        kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=only, seeds=seeds,
-        settings=parse_settings(set_ or ()), measures=tuple(measure or ()),
+        kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=chosen.only,
+        seeds=chosen.seeds, settings=parse_settings(chosen.set_ or ()), measures=tuple(measure or ()),
         kept="all" if keep == "series" else "measures",
     )  # fmt: skip
-    cores = do_sweep.jobs_of(engine, jobs)
-    execution = campaign.Execution(
-        engine=engine, dask=dask, timeout_s=seconds("--run-timeout", run_timeout), fresh=fresh, stop_on_failure=stop,
+    cores = do_sweep.jobs_of(engine, how.jobs)
+    execution = replace(
+        execution,
         # How many workers of Dask there are, Dask knows.
-        jobs=cores if dask is None else jobs, store=do_sweep.default_store(engine, store), allow_code=allow_code,
-        note=note,
-    )  # fmt: skip
+        jobs=cores if how.dask is None else how.jobs,
+        store=do_sweep.default_store(engine, how.store),
+    )
     cost = Budget.parse(budget)
-    plan = do_sweep.Plan.of(request, yes=yes)
+    plan = do_sweep.Plan.of(request, yes=chosen.yes)
     run_s = _estimate(plan, engine, dry_run=dry_run)
-    plan = plan.with_chooser(cost, run_s, cores, yes=yes)
+    plan = plan.with_chooser(cost, run_s, cores, yes=chosen.yes)
     if dry_run:
         tell_code(plan.runs(plan.one_by_one[0]))
-        _tell_plan(plan, cost, run_s, cores, as_json=as_json, err=False)
+        _tell_plan(plan, cost, run_s, cores, as_json=how.as_json, err=False)
         return
     root = root_of(out, name, resume=resume)
     if not quiet:
         _tell_plan(plan, cost, run_s, cores, as_json=False, err=True)
     given = {
-        "--engine": engine if engine != "sim" else None, "--keep": keep if keep != "measures" else None,
-        "--fresh": fresh, "--yes": yes, "--allow-code": allow_code, "--budget": budget, "--store": store,
-        "--dask": dask, "--run-timeout": run_timeout, "--note": note,
+        **how.given(engine), "--keep": keep if keep != "measures" else None, "--yes": chosen.yes, "--budget": budget,
     }  # fmt: skip
 
     def tell(told: Told) -> None:
@@ -200,7 +161,7 @@ def sweep(
         resume=resume,
         latest=campaign.LATEST,
         again=resume_command(request, root, given),
-        show=detail(quiet=quiet, verbose=verbose),
+        show=how.detail,
         also=do_sweep.also(request),
         more=doing.more,
         expected=lambda: doing.expected,
@@ -210,9 +171,9 @@ def sweep(
         report,
         found.data_set,
         found.rows,
-        results_bytes=_size(root) if not quiet or as_json else 0,
+        results_bytes=_size(root) if not quiet or how.as_json else 0,
         quiet=quiet,
-        as_json=as_json,
+        as_json=how.as_json,
     )
     if report.failed:
         raise typer.Exit(1)
