@@ -26,6 +26,7 @@ ORDER = (
     "campaign",
     "imports",
     "references",
+    "expressions",
     "claims",
     "tables",
     "advice",

@@ -205,7 +205,7 @@ def test_an_adaptive_sweep_goes_on_where_it_was(tmp_path):
         (["--over", RATES, "--keep", "all"], "expected measures or series"),
         (["--over", RATES, "--sample", "lhs:9"], "chooses values of ranges"),
         (["--over", "network.rtt=1ms,fast"], "'fast'"),
-        (["--over", RATES, "--measure", "jain is 1"], "'jain is 1' is no part of the language"),
+        (["--over", RATES, "--measure", "jain is 1"], "'jain is 1' cannot be read at 'is'"),
         (["--over", RATES, "--measure", "[1]"], "'[1]' is no part of the language"),
         (["--over", RATES, "--measure", 'goodput("nobody")'], "--measure: 'goodput(\"nobody\")': no flow 'nobody'"),
         (["--over", "network.rtt=lin:1ms..9ms:3", "--seeds", "99999"], "599,994 runs; at most 100,000 without --yes"),

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from bakeoff import results, tc
 from bakeoff.campaign.sweep_schedule import Budget
-from bakeoff.claims import evaluate, expression, quantity
+from bakeoff.claims import evaluate, expression
 from bakeoff.claims.goal import goal_of
+from bakeoff.expressions import quantity
+from bakeoff.expressions.grammar import ExpressionError
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.scenario import bounds, parse_settings, units
 from bakeoff.scenario import sweep_points as sweep
@@ -102,7 +104,7 @@ def table(result):
 @example(text="10 ** 400")
 @example(text="jain * 1e308 * 1e308")
 def test_an_expression_of_claims_is_taken_or_refused(result, text):
-    found = refused(lambda: expression.parse(text, ("a", "b")), expression.ExpressionError)
+    found = refused(lambda: expression.parse(text, ("a", "b")), ExpressionError)
     assert found is None or (found.calls, found.sides, found.limits) is not None
     refused(lambda: evaluate.measure(result, text))
     refused(lambda: evaluate.check_number(text, [], "--measure"))

@@ -35,6 +35,11 @@ def test_numbers_of_labels():
     assert label_order.number("40ms") == (40.0, "ms")
     assert label_order.number("0.5s") == (500.0, "ms")
     assert label_order.number("1Gbit") == (1000.0, "Mbit/s")
+    assert (label_order.number("5%"), label_order.number("64 kB"), label_order.number("20p")) == (
+        (5.0, "%"),
+        (64.0, "kB"),
+        (20.0, "packets"),
+    )
     assert label_order.number("64") == (64.0, "")
     assert label_order.number("fq_codel") is None
 

@@ -202,7 +202,8 @@ ROWS = [
     {"run": "b", "axis_qdisc": "fq_codel", "axis_rtt": "160ms", "jain": 1.0, "flow1_name": "reno",
      "flow1_goodput_bps": 5e6, "axis_network.rtt": "20ms", "axis_loss": "0%", "axis_size": "4"},
     {"run": "c", "axis_qdisc": "pie", "axis_rtt": "10ms", "jain": None, "queue_delay_p99_s": 0.025,
-     "axis_network.rtt": "1min", "axis_loss": "2%", "axis_size": "128", "flow1_name": "cubic-1", "flow1_cc": "cubic"},
+     "axis_network.rtt": "1min", "axis_loss": "2%", "axis_size": "128", "flow1_name": "cubic-1", "flow1_cc": "cubic",
+     "queue1_backlog_packets": 3, "n": 3},
 ]  # fmt: skip
 
 
@@ -234,6 +235,13 @@ class TestWhere:
             ('cubic-1_cc == "x"', ""),
             ('"sys" in hosts.sysctl', "a"),
             ('run == "1"', ""),  # texts are compared as texts
+            ("rtt < 20ms or jain >= 95%", "bc"),  # a quantity needs no quotes
+            ("flow1_goodput_bps / 2 > 2.2mbit", "b"),  # 5 Mbit/s / 2, but not 4 Mbit/s / 2
+            ("max(network.rtt, rtt) - rtt >= 50s", "c"),  # 60 s - 10 ms
+            ("abs(jain - 1) < 0.2 or run == 'c'", "ab"),  # a row without the number is out
+            ("jain", "ab"),
+            ('"None" in hosts.sysctl', ""),  # what is missing has no text
+            ("queue1_backlog_packets <= n", "c"),  # a plain number may be one of packets
         ],
     )
     def test_rows_for_which_it_holds(self, condition, found):
@@ -243,47 +251,49 @@ class TestWhere:
         ("condition", "message"),
         [
             ("qdisk == 'pie'", "--where: no column 'qdisk'; did you mean 'qdisc'"),
-            ("qdisc = 'pie'", "cannot be read; expected '==' for equal"),
-            ("qdisc ==", "cannot be read; expected comparisons"),
-            ("__import__('os').system('x')", "is not understood"),
+            ("qdisc = 'pie'", "cannot be read at '=', character 7; expected '==' for equal"),
+            ("qdisc ==", "cannot be read: it ends too early; expected comparisons"),
+            ("__import__('os').system('x')", "unknown measure '__import__'; expected comparisons"),
             ("run.__class__ == 1", "no column 'run.__class__'"),
-            ("[x for x in run] == 1", "is not understood"),
-            ("(lambda: 1) == 1", "is not understood"),
-            ("'a' * 9**9 == run", "is not understood"),
+            ("[run for x in run] == 1", "cannot be read at 'for', character 6"),
+            ("(lambda: 1) == 1", "no column 'lambda'"),
+            ("9 ** 9 == jain", r"cannot be read at '\*\*', character 3; expected \+ - \* /"),
             ("1", "is no comparison"),
             ("", "cannot be read"),
             ("not " * 60 + "jain", "nested too deeply"),
             ("(" * 5000, "has 5,000 characters"),
-            ("(" * 1900, "cannot be read"),
+            ("(" * 1900, "nested too deeply"),
             ("rtt < 20", "rtt is a time, and '20' has no unit; expected for example \"20ms\""),
             ('rtt < "20"', "rtt is a time, and '20' has no unit"),
             ("20 > rtt", "rtt is a time, and '20' has no unit"),
             ("rtt in [20, 40]", "rtt is a time, and '20' has no unit"),
             ("network.rtt < 20", "network.rtt is a time, and '20' has no unit"),
             ("queue_delay_p99_s < 20", "queue_delay_p99_s is a time, and '20' has no unit"),
-            ("flow1_goodput_bps > 5e6", "flow1_goodput_bps is a rate, and '5000000.0' has no unit; .* \"5mbit\""),
+            ("flow1_goodput_bps > 5e6", "flow1_goodput_bps is a rate, and '5e\\+06' has no unit; .* \"5mbit\""),
             ("cubic_goodput_bps > 5", "cubic_goodput_bps is a rate, and '5' has no unit; .* \"5mbit\""),
-            ("loss < 1", "loss is a percentage, and '1' has no unit; expected for example \"1%\""),
-            ('rtt < "5mbit"', "rtt is a time, and '5mbit' is a rate; expected a time such as \"20ms\""),
-            ('rtt < "fast"', "rtt is a time; expected a time such as"),
-            ("rtt < jain", "rtt is a time and jain is a share; expected columns of one unit"),
-            ("jain < 60", 'jain is from 0 to 1; expected a value that it can have, such as "60%"'),
+            ("loss < 1", "loss is a share, and '1' has no unit; expected for example \"1%\""),
+            ('rtt < "5mbit"', 'rtt is a time, and "5mbit" is a rate; expected a time such as "20ms"'),
+            ('rtt < "fast"', "'fast' is no quantity; expected a number with a unit"),
+            ("rtt < jain", "rtt is a time, and jain is a share; expected one unit"),
+            ("jain < 60", 'jain is from 0 to 1; expected a number that it can be, such as "60%"'),
             ('jain < "150%"', "jain is from 0 to 1"),
             ("jain > -1", "jain is from 0 to 1"),
             ('queue_delay_p99_s > "-1ms"', "queue_delay_p99_s is at least 0"),
-            ('jain > "1e999bit"', "jain is a share; expected a share such as 0.9"),
-            ("jain is 1", "'jain is 1' in 'jain is 1' is not understood"),
+            ('jain > "1e999bit"', "'1e999bit' is no quantity"),
+            ("jain is 1", "cannot be read at 'is', character 6; expected '==' for equal"),
             (f"jain > {'9' * 400}", "is too large a number"),
             ("jain > 1e999", "is too large a number"),
-            ("jain > [1]", r"'\[1\]' in .* is not understood"),
-            ("jain > True", "'True' in .* is not understood"),
+            ("jain > [1]", r"'\[1\]' is no part of the language here"),
+            ("jain > True", "no column 'True'"),
             ("jain < None", "expected == None or != None"),
             ("1 < 2", "compares no column"),
             ("size in 5", "expected a text in a column"),
             ("qdisc < 5", "qdisc is a text; expected a text in quotes"),
-            ("qdisc == pie", "no column 'pie'; expected qdisc beside a text in quotes, \"pie\""),
-            ("rtt < 20ms", 'cannot be read; expected quotes around a quantity: "20ms"'),
-            ("jain < 1 && rtt < 1", "expected 'and', 'or', 'not', '!='; there is no '&&'"),
+            ("qdisc == pie", "no column 'pie'; .*, or a text in quotes, \"pie\"$"),
+            ("rtt in []", "is empty; expected"),
+            ("qdisc + 1 > 2", "'qdisc' is a text; expected a number"),
+            ("rtt < 20knots", "'20knots' has an unknown unit 'knots'"),
+            ("jain < 1 && rtt < 1", "cannot be read at '&&', character 10; expected 'and'"),
         ],
     )
     def test_what_is_no_condition(self, condition, message):

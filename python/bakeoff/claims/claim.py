@@ -15,9 +15,11 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from bakeoff.claims import quantity
-from bakeoff.claims.expression import TRUTH, Expression, ExpressionError, parse
+from bakeoff.claims.expression import Expression, parse
 from bakeoff.errors import ClaimError
+from bakeoff.expressions import quantity
+from bakeoff.expressions.grammar import ExpressionError
+from bakeoff.expressions.nodes import TRUTH
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean, shown
 from bakeoff.scenario.explain import explain

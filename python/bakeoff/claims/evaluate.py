@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import signals
-from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
+from bakeoff.claims.expression import Call, Expression, Values, parse
 from bakeoff.errors import BakeoffError, ClaimError, MeasureError
+from bakeoff.expressions.grammar import ExpressionError
+from bakeoff.expressions.nodes import TRUTH
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.measure.measured_run import MeasuredRun
 from bakeoff.results import Result
@@ -44,15 +46,13 @@ def evaluate(tasks: Mapping[Path, Iterable[Call]], jobs: int) -> dict[Path, Valu
 def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     """An expression of claims (docs/claims.md) over one result, or over several that it names by `of="NAME"`.
 
-    The name of a measure alone means that measure: `jain`.
-
     A number in its base unit, or whether a comparison holds. BakeoffError says what is wrong in the expression, or
     which measure could not be taken and why.
     """
     runs = dict(results) if isinstance(results, Mapping) else {None: results}
     names = [name for name in runs if name is not None]
     try:
-        expression = parse(_whole(text), names)
+        expression = parse(text, names)
     except ExpressionError as error:
         raise ClaimError(f"{text}: {error}") from None
     metrics = {metric for call in expression.calls for metric in CATALOGUE[call.measure].needs}
@@ -63,19 +63,13 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
 
 
-def _whole(text: str) -> str:
-    """The name of a measure alone means that measure: `jain`."""
-    word = text.strip()
-    return f"{word}()" if word.isidentifier() else word
-
-
 def number_of(text: str) -> Expression:
     """An expression for a number that each run gives, `jain()` or `goodput("prague") / goodput("cubic")`.
 
-    The name of a measure alone means that measure: `jain`. BakeoffError says what is wrong in the expression.
+    BakeoffError says what is wrong in the expression.
     """
     try:
-        found = parse(_whole(text), ())
+        found = parse(text, ())
     except ExpressionError as error:
         raise ClaimError(f"{text}: {error}") from None
     if found.unit == TRUTH:

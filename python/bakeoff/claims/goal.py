@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from math import floor, inf, log10
+from math import floor, log10
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign.until import Goal, Repetitions
-from bakeoff.claims import quantity
 from bakeoff.claims.evaluate import check_number, number_of, numbers
-from bakeoff.claims.expression import Expression, Taken
 from bakeoff.errors import UsageError
+from bakeoff.expressions import quantity
 from bakeoff.measure import ends
-from bakeoff.measure.functions import CATALOGUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +49,7 @@ def goal_of(text: str, place: str = "--until") -> Goal:
         raise UsageError(
             f"{place}: {number} is in {expression.unit}, and '{width}' is not; expected such a width, or %"
         )
-    low, high = _range(expression)
+    low, high = expression.limits
     if not relative and value > high - low:
         raise UsageError(
             f"{place}: '{width}': {number} is from {low:g} to {high:g}, so that every interval is narrower; expected "
@@ -88,9 +86,3 @@ def written(found: Interval, goal: Goal) -> str:
         around = f"[{both[0]:.{places}f}, {both[1]:.{places}f}]" if cut else f"± {half:.{places}f}"
         return f"{mean:.{places}f} {around}{share}"
     return quantity.spread(mean, half, both, unit) + share
-
-
-def _range(expression: Expression) -> tuple[float, float]:
-    """The least and the most that a number can be which is one measure."""
-    root = expression.root
-    return CATALOGUE[root.call.measure].bounds if isinstance(root, Taken) else (-inf, inf)

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.claims.expression import Call, Expression, Values, value_of
+from bakeoff.claims.expression import Call, Expression, Values
 from bakeoff.errors import MeasureError
 from bakeoff.measure import ends, interval
 
@@ -230,7 +230,7 @@ def _verdict(
 
 def _ours(table: Sequence[Sequence[Values]], expression: Expression) -> Ours | None:
     try:
-        values = tuple(tuple(value_of(expression.root, values) for values in row) for row in table)
+        values = tuple(tuple(expression.number(values) for values in row) for row in table)
     except MeasureError:
         return None
     return Ours(values, expression.unit, expression.limits)

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, ValidationError, validate_call
 
-from bakeoff.claims import evaluate, expected, quantity
-from bakeoff.claims.expression import TRUTH, ExpressionError, parse
+from bakeoff.claims import evaluate, expected
+from bakeoff.claims.expression import parse
 from bakeoff.claims.verdict import DIFFERS, HOLDS, NOT, Ours, worse
 from bakeoff.errors import MeasureError, RenderError
+from bakeoff.expressions import quantity
+from bakeoff.expressions.grammar import ExpressionError
+from bakeoff.expressions.nodes import TRUTH
 from bakeoff.plots import kinds as picture_kinds
 from bakeoff.plots.draw import DEFAULT
 from bakeoff.render import network_text

@@ -9,8 +9,8 @@ from math import isfinite
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.claims import quantity
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, cause_state
+from bakeoff.expressions import quantity
 from bakeoff.text.columns import WIDE, Column, fitted, terminal_width
 from bakeoff.text.markdown import Markdown, code, joined, pipes
 

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from fractions import Fraction
 from functools import cache
 from typing import Final
+
+from bakeoff.scenario import units
 
 _PART: Final = re.compile(r"((?<![\w.])-)?(\d+(?:\.\d+)?(?:e[-+]?\d+)?)([a-z%/]*)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*([a-zA-Z%/]*)")
 
 
-@cache
-def _units() -> Mapping[str, tuple[float, str]]:
-    """By the unit that a scenario writes, in small letters, how many it is of the one that an axis has."""
-    from bakeoff.scenario import units
+_SHOWN: Final[dict[str, tuple[Fraction | int, str]]] = {
+    "s": (1000, "ms"), "bit/s": (Fraction(1, 10**6), "Mbit/s"), "B": (Fraction(1, 1000), "kB"),
+    "packet": (1, "packets"), "1": (100, "%"), "1/s": (1, "1/s"),
+}  # fmt: skip
+"""How many of the unit that an axis has are one of a base unit."""
 
-    return {
-        **{unit: (float(seconds * 1000), "ms") for unit, seconds in units.TIMES.items()},
-        **{unit: (bps / 1e6, "Mbit/s") for unit, bps in units.RATES.items()},
-        **{f"{unit}/s": (bps / 1e6, "Mbit/s") for unit, bps in units.RATES.items()},
-        **{unit: (size / 1e3, "kB") for unit, size in units.SIZES.items()},
-        "p": (1.0, "packets"), "%": (1.0, "%"), "": (1.0, ""),
-    }  # fmt: skip
+
+@cache
+def _unit(word: str) -> tuple[float, str] | None:
+    """How many of the unit that an axis has are one of a label's, in small letters."""
+    found = units.unit_of("packet" if word == "p" else word)
+    if found is None:
+        return (1.0, "") if not word else None
+    scale, unit = _SHOWN[found[1]]
+    return float(found[0] * scale), unit
 
 
 Key = tuple[tuple[int, float, str], ...]
@@ -34,10 +39,8 @@ def number(label: str) -> tuple[float, str] | None:
     None if it is no number, perhaps with a unit.
     """
     match = _NUMBER.fullmatch(label.strip())
-    if match is None or match[2].lower() not in _units():
-        return None
-    scale, unit = _units()[match[2].lower()]
-    return float(match[1]) * scale, unit
+    found = None if match is None else _unit(match[2].lower())
+    return None if match is None or found is None else (float(match[1]) * found[0], found[1])
 
 
 def by_value(label: str) -> Key:
@@ -50,7 +53,7 @@ def by_value(label: str) -> Key:
     for match in _PART.finditer(label):
         if match.start() > end:
             found.append((1, 0.0, label[end : match.start()].lower()))
-        scale, unit = _units().get(match[3].lower(), (1.0, match[3].lower()))
+        scale, unit = _unit(match[3].lower()) or (1.0, match[3].lower())
         found.append((0, float((match[1] or "") + match[2]) * scale, unit))
         end = match.end()
     if end < len(label):

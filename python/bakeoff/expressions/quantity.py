@@ -1,4 +1,4 @@
-"""Numbers with units, as claims write them: `50ms`, `44.25 Mbit/s`, `20%`."""
+"""Numbers with units, as expressions have them: `50ms`, `44.25 Mbit/s`, `20%`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from bakeoff.scenario import units
 
 UNITS: Final = {
     "s": "ns, us, ms, s, min", "bit/s": "bit, kbit, mbit, gbit", "1": "%", "packet": "packets", "1/s": "/s",
+    "B": "B, kB, MB",
 }  # fmt: skip
-"""The base units of claims, each with the units that texts may have."""
+"""The base units, each with the units that texts may have."""
+KINDS: Final = {
+    "s": "a time", "bit/s": "a rate", "B": "a size", "1": "a share", "packet": "a number of packets",
+    "1/s": "a frequency", "": "a number without a unit", "text": "a text", "None": "None",
+}  # fmt: skip
 FORM: Final = "a number with a unit, such as '50ms', '10 Mbit/s' or '20%'"
 
 _WORD: Final = re.compile(r"[A-Za-zµ%/]+(?=\s*$)")
@@ -35,6 +40,22 @@ def parse(text: str) -> Quantity:
     if word is not None and units.si(text[: word.start()]) is not None:
         raise ValueError(f"'{text}' has an unknown unit '{word[0]}'; expected one of {', '.join(UNITS.values())}")
     raise ValueError(f"'{text[:_LONGEST]}' is no quantity; expected {FORM}")
+
+
+def example(unit: str | None) -> str:
+    """A quantity of a base unit as a message shows what was expected."""
+    known = {"s": ' such as "20ms"', "bit/s": ' such as "50mbit"', "B": ' such as "10kB"', "1": ' such as 0.9 or "90%"'}
+    return KINDS[unit or ""] + known.get(unit or "", "")
+
+
+def with_unit(number: float, unit: str | None) -> str:
+    """A number that was written without its unit, with the one that was probably meant."""
+    match unit:
+        case "s":
+            return f"{number:g}ms" if abs(number) >= 1 else f"{1000 * number:g}ms"
+        case "bit/s":
+            return f"{number:g}mbit" if abs(number) < 1e4 else units.written(number, "bit/s")
+    return f"{number:g}{'B' if unit == 'B' else '%'}"
 
 
 def formatted(value: float, unit: str | None) -> str:
