@@ -162,30 +162,36 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ("Nothing.",)))
     several.append(replace(older, cause=claimed("f/g", "holds").outcome))
     known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
-    known |= {("f/g", "kernel"): expected.Recorded("holds", "")}
+    several.append(claimed("f/h", "differs by seed"))
+    known |= {
+        ("f/g", "kernel"): expected.Recorded("holds", ""),
+        ("f/h", "kernel"): expected.Recorded("differs by seed", ""),
+    }
     readme, page, rows = written(tmp_path, several, known)
-    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 1 | 0 | 1 | 0 | 0 | 0 |\n" in readme
-    assert "| all | 4 | 1 | 2 | 0 | 0 | 1 |" in readme
+    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 2 | 0 | 1 | 1 | 0 | 0 |\n" in readme
+    assert "| all | 5 | 1 | 2 | 1 | 0 | 1 |" in readme
     assert "stale" not in readme + page
     assert readme.startswith("before\n")
     assert readme.endswith("<!-- end -->\nafter\n")
-    # Of the four claims two do not hold. A shown cause needs no list of what was tried.
+    # Three of the five do not hold or differ. A shown cause needs no list of what was tried, equal verdicts no kernel.
     entries = [line for line in page.splitlines() if line.startswith("- ")]
     assert entries == [
         "- **b**: It is. *Direction does not hold, size holds*. *Cause* (open): Nobody knows &lt;why>. "
         "*Tried*: Another seed.",
         "- **g**: It is. *Does not hold*. Kernel: holds. *Cause* (version): It was older.",
+        "- **h**: It is. *Differs by seed*.",
     ]
-    # Both engines decide d/a and f/g, neither alike.
-    assert re.findall(r"`kernel` both decide (\d+) .* (\d+) with", page) == [("2", "0")]
+    # Both engines decide d/a, f/g and f/h, the last alike.
+    assert re.findall(r"`kernel` both decide (\d+) .* (\d+) with", page) == [("3", "1")]
     assert [(row["document"], row["claim"], row["direction"], row["kernel_direction"]) for row in rows] == [
         ("d", "a", "holds", "differs by seed"),
         ("d", "b", "does not hold", ""),
         ("e", "c", verdict.CANNOT, ""),
         ("f", "g", "does not hold", "holds"),
+        ("f", "h", "differs by seed", "differs by seed"),
     ]
-    assert [row["explanation"] for row in rows] == ["", cause.says, "", "It was older."]
-    assert [row["tried"] for row in rows] == ["", " ".join(cause.tried), "", "Nothing."]
+    assert [row["explanation"] for row in rows] == ["", cause.says, "", "It was older.", ""]
+    assert [row["tried"] for row in rows] == ["", " ".join(cause.tried), "", "Nothing.", ""]
 
 
 def test_numbers_stand_beside_what_was_published(tmp_path):
