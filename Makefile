@@ -103,9 +103,11 @@ lint-python: setup
 	$(BIN)/ruff check --quiet bench python packaging tests examples docs
 	$(BIN)/mypy --no-error-summary
 
-format: setup ## Rust and Python as rustfmt and ruff write them
+format: setup ## Rust and Python as rustfmt and ruff write them, and the generated pages
 	rustfmt --edition 2024 $(RUST_FILES)
 	$(BIN)/ruff format --quiet bench python packaging tests examples docs
+	$(BIN)/python docs/catalog.py
+	$(BIN)/python docs/measures.py
 
 # The extension has no tests of its own in Rust, and would be compiled for nothing. Nor have the examples, which clippy
 # reads already.

@@ -32,7 +32,7 @@ flows: [{name: a, cc: cubic}, {name: b, cc: reno}]
 vary: {qdisc: {pie: pie ecn, fq_codel: fq_codel}}
 """
 OWN_CC = "class MyCC:\n    pass\n"
-RECIPES = {"scalable", "pfifo_head_drop"}
+RECIPES = {"scalable", "pfifo_head_drop", "epoch"}
 PLACEHOLDER = re.compile(r"…|\.\.\.|\b[A-Z]{3,}[A-Z_]*\b|\[")
 """What a reader has to fill in: `bakeoff COMMAND --help`, `SUITE/NAME`."""
 
