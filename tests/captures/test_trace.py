@@ -161,6 +161,14 @@ def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
         write_all([captures.read(one, interval_s=0.05)], out, 0.05)
 
 
+def test_import_takes_captures_beside_recordings(tmp_path):
+    """The capture is one run, named after its file, and the recording of iperf3 another."""
+    iperf3 = BURST.parents[1] / "iperf3" / "mss-100.json"
+    results = bakeoff.import_([BURST, iperf3], tmp_path / "out")
+    assert "trace/capture/burst-first" in [result.key for result in results]
+    assert {result.key.partition("/")[0] for result in results} == {"trace", "iperf3"}
+
+
 BURST = Path(__file__).parents[1] / "data" / "captures" / "burst-first.pcap"
 
 

@@ -69,6 +69,13 @@ def test_help_names_all_commands(cli):
         assert re.search(rf"^  {command} ", out, re.MULTILINE)
 
 
+@pytest.mark.parametrize("words", [[], ["kernel"]])
+def test_no_summary_of_a_command_is_cut(cli, words):
+    """At the 80 columns of a pipe."""
+    _, out, _ = cli(*words, "--help")
+    assert not re.findall(r"^  .*\.\.\.$", out, re.MULTILINE)
+
+
 @pytest.mark.parametrize("module", ["bakeoff", "bakeoff.cli.app"])
 def test_help_imports_nothing_heavy(module):
     code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"

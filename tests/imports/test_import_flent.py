@@ -262,8 +262,6 @@ UPLOAD = ("raw_values", "TCP upload::1")
         (gzip.compress(b"{}", mtime=0), "is no JSON"),  # packed twice
         ({"metadata": {}}, "is no file that can be imported"),
         ({"round_trips": []}, "is what irtt's client wrote, and has no flows; 'bakeoff trace "),
-        (bytes.fromhex("0a0d0d0a"), "is a packet capture; 'bakeoff trace "),
-        (bytes.fromhex("d4c3b2a1"), "is a packet capture; 'bakeoff trace "),
         (with_value(5, "version"), "version: 5; data files of Flent are read in the versions 1 to 4"),
         (without(recorded(), "metadata", "NAME"), "missing required field `NAME`"),
         (with_value("yesterday", "metadata", "T0"), "metadata.T0: 'yesterday' is no time"),

@@ -241,16 +241,19 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
 
 
 def import_(files: Sequence[Path | str], out: Path | str | None = None) -> Results:
-    """Make a results folder of files that Flent or iperf3 recorded, as `bakeoff import` does, and return its runs.
+    """Make a results folder of recordings (Flent, iperf3, irtt) and packet captures, and return its runs.
 
     Without `out` it is a new one below results/. What is wrong with a file that is read all the same is a UserWarning.
     BakeoffError names the file that cannot be read; then there is no folder.
     """
+    from bakeoff.captures.result_folder import read
     from bakeoff.imports.folder import write_all
 
     check("import_", files=("paths", files), out=("path?", out))
     paths = [Path(file) for file in files]
-    return load(write_all(paths, None if out is None else Path(out), warn=partial(warnings.warn, stacklevel=4)))
+    return load(
+        write_all(paths, None if out is None else Path(out), warn=partial(warnings.warn, stacklevel=4), read=read)
+    )
 
 
 def load(path: Path | str) -> Results:

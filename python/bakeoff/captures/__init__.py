@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import zlib
 from collections.abc import Mapping
@@ -28,6 +29,12 @@ FORMAT: Final = 1
 _DATAGRAMS: Final = ("udp", "quic", "irtt", "echo")
 _HEAD: Final = 4096
 """Bytes of a file's beginning that tell what it is."""
+_BZIP2_BLOCK: Final = 1 << 20
+"""No block of bzip2 is larger."""
+_MAGICS: Final = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+"""How pcapng and pcap begin, in both byte orders and with both units of time."""
+_PACKED: Final = (b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00")
+"""How zstd and xz begin: of all files that are read here, only captures are packed by them."""
 Ecn = Literal["auto", "none", "rfc3168", "accecn", "sce"]
 
 
@@ -164,17 +171,33 @@ def _end(end: dict[str, Any] | str) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+def is_known(path: Path) -> bool:
+    """Whether the file begins as a capture, packed or not, or as irtt's JSON."""
+    from bakeoff.results import irtt_json
+
+    head = _head(path)
+    return head.startswith((*_MAGICS, *_PACKED)) or irtt_json.is_irtt(head)
+
+
 def _irtt(path: Path) -> IrttTest | None:
     """The test of irtt that the file tells, None if it is none of irtt's."""
-    from bakeoff import files
     from bakeoff.results import irtt_json
+
+    return irtt_json.read(path) if irtt_json.is_irtt(_head(path)) else None
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes, unpacked if gzip or bzip2 packed them; none of a file that cannot be read."""
+    from bakeoff import files
 
     try:
         with files.opened(path) as file:
             head = file.read(_HEAD)
+            # Only as much as these bytes unpack to: the file may be a capture of any size.
             if head.startswith(b"\x1f\x8b"):
-                # Only as much as these bytes unfold to: the file may be a capture of any size.
-                head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
+                return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
+            if head.startswith(b"BZh"):
+                return bz2.BZ2Decompressor().decompress(head + file.read(_BZIP2_BLOCK), _HEAD)
+            return head
     except (OSError, zlib.error):
-        return None  # what is wrong with it, the crate says
-    return irtt_json.read(path) if irtt_json.is_irtt(head) else None
+        return b""  # what is wrong with it, its reader says

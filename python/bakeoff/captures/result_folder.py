@@ -14,6 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bakeoff import captures, imports
 from bakeoff.captures import CaptureFile, IrttFile
 from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
@@ -67,6 +68,20 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
             except BakeoffError as error:
                 raise TraceError(f"{one.file}: {error}") from None
     return out
+
+
+def read(path: Path, interval_s: float = 0.1) -> Recording:
+    """The recording in any file that can be imported: a capture, irtt's JSON, or one of `bakeoff.imports`.
+
+    The samples of a capture are `interval_s` apart. BakeoffError names the file and what is wrong with it.
+    """
+    if not captures.is_known(path):
+        return imports.read(path)
+    found, [name] = captures.read(path, interval_s=interval_s), _names([str(path)])
+    try:
+        return of_capture(found, name, interval_s) if isinstance(found, CaptureFile) else of_irtt(found, name)
+    except BakeoffError as error:
+        raise TraceError(f"{path}: {error}") from None
 
 
 def of_capture(found: CaptureFile, name: str, interval_s: float) -> Recording:

@@ -55,7 +55,7 @@ def advise(
     ] = None,
     how: How,
 ) -> None:
-    """Say which queue suits an access line, and what each of those there are would give and cost.
+    """Recommend a queue for an access line.
 
     A busy household with uploads, downloads, a call, games, a video and web pages uses the line through each queue that
     one can choose today: none that is managed, pie, fq_codel, dualpi2, and a home router that shapes with cake. The

@@ -43,41 +43,14 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "color": True},
 )
-add(
-    app,
-    catalog.list_,
-    catalog.show,
-    run.run,
-    sweep.sweep,
-    table.table,
-    table.report,
-    plot.plot,
-    site.site,
-    serve.serve,
-    render.render,
-    export.export,
-    import_.import_,
-    compare.compare,
-    suites.suites,
-    verify.verify,
-    diff.diff,
-    reproduce.reproduce,
-    results.results,
-    results.logs,
-    results.rm,
-    store.store,
-    remote.push,
-    remote.pull,
-    trace.trace,
-    shell.shell,
-    duel.duel,
-    advise.advise,
-    packetdrill.packetdrill,
-    qdisc_replay.qdisc_replay,
-    catalog.schema,
-    doctor.doctor,
-)
+add(app, duel.duel, run.run, sweep.sweep, verify.verify, advise.advise, shell.shell, section="Run")
+add(app, catalog.list_, suites.suites, catalog.show, section="Catalog")
+add(app, table.table, table.report, plot.plot, site.site, serve.serve, render.render, trace.trace, section="Look")
+add(app, compare.compare, diff.diff, reproduce.reproduce, section="Compare")
+add(app, import_.import_, export.export, remote.push, remote.pull, section="Exchange")
 app.add_typer(kernel.app, name="kernel")
+add(app, packetdrill.packetdrill, qdisc_replay.qdisc_replay, section="Kernel")
+add(app, results.results, results.logs, results.rm, store.store, catalog.schema, doctor.doctor, section="Manage")
 
 
 def _version(wanted: bool) -> None:
@@ -99,8 +72,8 @@ def _bakeoff(
     \b
     Examples:
       bakeoff duel prague cubic --qdisc "fq_codel flows 1" --rate 50mbit --rtt 20ms
-      bakeoff list                    the published experiments
-      bakeoff run 'l4s-tests/s6*'     one of them, all its runs
-      bakeoff table                   what came out, beside what was published
-      bakeoff plot                    the same as pictures
+      bakeoff list                    scenarios of the catalog
+      bakeoff run 'l4s-tests/s6*'     all runs of one of them
+      bakeoff table                   results beside the published numbers
+      bakeoff plot                    pictures of the results
     """

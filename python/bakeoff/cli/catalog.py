@@ -26,7 +26,7 @@ def list_(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """List the scenarios, or the runs that a pattern names, with their simulated time.
+    """List the scenarios of the catalog, or the runs of one.
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def show(
     set_: Set = None,
     yes: Yes = False,
 ) -> None:
-    """Show a scenario as it is written, or one run with every value filled in, and the configuration in effect.
+    """Print a scenario's YAML, or one run with every value.
 
     The scenario (YAML) or the run (JSON) goes to standard output; what the engine makes of it to standard error.
 
@@ -120,7 +120,7 @@ class Files(StrEnum):
 
 
 def schema(of: Annotated[Files, typer.Argument(help="Which files are meant.")] = Files.scenario) -> None:
-    """Print the JSON Schema of scenario files, or of claims, which tells editors what may stand where.
+    """Print the JSON Schema of scenario or claim files.
 
     \b
     Examples:

@@ -11,10 +11,13 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 
-def add(app: typer.Typer, *functions: Callable[..., None]) -> None:
-    """Make functions commands of `app`, named as they are: `list_` is `list`, and `fetch_source` is `fetch-source`."""
+def add(app: typer.Typer, *functions: Callable[..., None], section: str = "Commands") -> None:
+    """Make functions commands of `app`, named as they are: `list_` is `list`, and `fetch_source` is `fetch-source`.
+
+    `section` is the heading in the help of `app` under which they are listed.
+    """
     for function in functions:
-        kind = type("Command", (Command,), {"function": staticmethod(function)})
+        kind = type("Command", (Command,), {"function": staticmethod(function), "section": section})
         name = function.__name__.rstrip("_").replace("_", "-")
         app.command(name, cls=kind, help=getdoc(function))(_nothing)
 
@@ -78,6 +81,7 @@ class Command(TyperCommand):
     """
 
     function: Callable[..., None]
+    section: str
 
     @cached_property
     def _whole(self) -> Any:  # noqa: ANN401 (typer shows no types of these)
@@ -119,3 +123,16 @@ class Group(TyperGroup):
             if isinstance(param, TyperOption) and param.is_flag and param.default is None:
                 param.default = False
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """One list of commands for each section, in the order of registration."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        names = self.list_commands(ctx)
+        room = formatter.width - 6 - max(map(len, names))
+        for name in names:
+            command = self.commands[name]
+            row = (f"{name:<{max(map(len, names))}}", command.get_short_help_str(room))
+            found.setdefault(getattr(command, "section", "Kernel"), []).append(row)
+        for section, rows in found.items():
+            with formatter.section(section):
+                formatter.write_dl(rows)

@@ -69,7 +69,7 @@ def compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two campaigns with the same runs: does a kernel do what the simulator says?
+    """Compare two campaigns statistically, engine against engine.
 
     Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
     a median is outside. With --each it also ends with 1 if a single number is outside and the seeds tell the two sides

@@ -42,7 +42,9 @@ def diff(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the numbers in which two campaigns with the same runs differ, for a review. Ends with 1 if there are any.
+    """List every number that differs between two campaigns.
+
+    Ends with 1 if there is any.
 
     \b
     Examples:

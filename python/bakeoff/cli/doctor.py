@@ -11,7 +11,7 @@ import typer
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """Show what this machine can run, what is missing for which engine, and the command that installs it."""
+    """Report what this machine can run and what is missing."""
     from bakeoff.cli.output import say
     from bakeoff.doctor import ENGINES, install_all, lacking, origin, report
 

@@ -62,7 +62,7 @@ def duel(
     observations: Observations,
     how: _How,
 ) -> None:
-    """Let two flows compete, and show who got what, at what delay.
+    """Run two flows against each other and print their shares.
 
     Several values with commas between them, of the congestion controls, --qdisc, --rate, --rtt and --rtt2, make a duel
     of each combination, and a table of them all. A comma that belongs to a value is written as '\\,'.

@@ -39,7 +39,7 @@ def export(
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write files anew that are there already.")] = False,
 ) -> None:
-    """Write runs in the forms of other programs, and print where the files lie.
+    """Write runs as files of other programs.
 
     \b
     Examples:

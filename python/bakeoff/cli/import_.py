@@ -1,4 +1,4 @@
-"""import: what other programs recorded, as a results folder."""
+"""import: recordings and captures as a results folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def import_(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Data files of Flent (.flent.gz, .bz2 or unpacked), and what iperf3 -J or --json-stream printed.",
+            help="Files of Flent, iperf3 (-J, --json-stream) and irtt's client, and captures (pcap, pcapng).",
             show_default=False,
         ),
     ],
@@ -27,7 +27,7 @@ def import_(
         ),
     ] = None,
 ) -> None:
-    """Make a results folder of what other programs recorded, and print its path.
+    """Convert recordings and captures into a results folder.
 
     Tables, pictures, sites and comparisons take it as they take runs of bakeoff's own.
 
@@ -36,15 +36,17 @@ def import_(
       bakeoff import rrul-2026-11-23.flent.gz --out results/home
       bakeoff import recorded/*.flent.gz
       bakeoff import iperf3.json
+      bakeoff import capture.pcapng
     """
     from bakeoff.campaign.signals import unwinding
+    from bakeoff.captures.result_folder import read
     from bakeoff.cli.progress import patience
     from bakeoff.errors import printable
     from bakeoff.imports.folder import write_all
 
     warnings: list[str] = []
     with unwinding(), patience("importing") as tell:
-        root = write_all(files, out, tell, warnings.append)
+        root = write_all(files, out, tell, warnings.append, read)
     for warning in warnings:
         typer.echo(printable(f"bakeoff: warning: {warning}"), err=True)
     typer.echo(root)

@@ -25,7 +25,10 @@ def build(
         int | None, typer.Option(min=1, help="Compiler processes at a time.", show_default="one per core")
     ] = None,
 ) -> None:
-    """Make a virtual-time kernel from a Linux source tree; the tree is not changed."""
+    """Build a virtual-time kernel from a Linux source tree.
+
+    The tree is not changed.
+    """
     from bakeoff.cli import output
     from bakeoff.engines.kernel.build import build as build_kernel
 
@@ -47,7 +50,7 @@ def build(
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each kernel.")] = False,
 ) -> None:
-    """List the kernels that were built here."""
+    """List the kernels built on this machine."""
     from bakeoff.engines.kernel.registry import list_kernels
     from bakeoff.text.columns import Column
 
@@ -77,7 +80,7 @@ def check(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Boot a kernel once and say what of the catalog it can run, what not, and why."""
+    """Boot a kernel and report what of the catalog it can run."""
     from bakeoff.engines.kernel.check import check as check_kernel
 
     report = check_kernel(kernel)
@@ -109,7 +112,9 @@ def fetch_source(
         str | None, typer.Option(metavar="linux-source-X.Y", help="The package to fetch.", show_default="the newest")
     ] = None,
 ) -> None:
-    """Fetch Debian's linux-source package and print the path of the tarball in it; no root, nothing is installed.
+    """Fetch Debian's linux-source and print the tarball's path.
+
+    It needs no root and installs nothing.
 
     \b
     Example:
@@ -119,7 +124,9 @@ def fetch_source(
 
 
 def fetch_programs(suite: Suites = None) -> None:
-    """Fetch newer programs for the guest (tc, ip, nft and others) beside the installed ones, from Debian's packages.
+    """Fetch newer tc, ip, nft and other programs for the guest.
+
+    They come from Debian's packages and lie beside the installed ones.
 
     \b
     Example:

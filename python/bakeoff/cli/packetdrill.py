@@ -23,7 +23,7 @@ def packetdrill(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every packet and call.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run packetdrill scripts against the simulated TCP sender and receiver.
+    """Run packetdrill scripts against the simulated TCP.
 
     Ends with 1 if a script failed, with 2 if one cannot be read.
 

@@ -139,7 +139,7 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw pictures of runs, and print where they lie.
+    """Draw pictures of runs.
 
     \b
     Examples:

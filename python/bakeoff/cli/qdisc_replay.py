@@ -54,7 +54,7 @@ def qdisc_replay(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Send recorded arrivals through a queue alone, and compare it packet by packet with the kernel's.
+    """Replay arrivals through a simulated queue and the kernel's.
 
     Ends with 1 if a packet's fate differs. Queues that draw random numbers (pie, red, dualpi2, cake) differ by chance.
 

@@ -49,7 +49,7 @@ def push(
     captures: Captures = True,
     update: Update = False,
 ) -> None:
-    """Copy results to another folder, machine or store, with their logs.
+    """Copy results to another folder, machine or store.
 
     What is there already is left as it is, unless --update is given. A run that was cut off half-way counts as
     none, and --update copies it again. sftp, ssh and s3 need the packages of pip install 'bakeoff[remote]'; who you
@@ -81,7 +81,7 @@ def pull(
     captures: Captures = True,
     update: Update = False,
 ) -> None:
-    """Copy a campaign from another folder, machine or store to here.
+    """Copy a campaign from another folder, machine or store.
 
     The folder appears when all of it has come. What is not whole there is left out; links, and names that lead out of
     the folder, are refused.

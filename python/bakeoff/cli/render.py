@@ -56,7 +56,7 @@ def render(
         ),
     ] = False,
 ) -> None:
-    """Write pages from templates, which say where the numbers of the results stand; nobody types a number.
+    """Render pages from templates, with all numbers from results.
 
     \b
     Examples:

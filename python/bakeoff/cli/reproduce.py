@@ -21,7 +21,7 @@ def reproduce(
     allow_code: AllowCode = False,
     as_json: Json = False,
 ) -> None:
-    """Do a stored run again with its own engine, and compare.
+    """Run a stored run again with its own engine, and compare.
 
     Prints 'identical' if every sample is the same. If not, the run is repeated with other random draws, and each
     number has to lie within what these give: 'within the interval' (from the least to the greatest), or 'different',

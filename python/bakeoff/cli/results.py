@@ -37,7 +37,7 @@ def results(
     only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """List the campaigns that are stored here, or the runs of one, with their status and size.
+    """List stored campaigns, or the runs of one.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ _KEPT: Final = {"note": 2, "half-written": 3, "date": 4, "engine": 5, "size": 6}
 def logs(
     run: OneRun = None,
 ) -> None:
-    """Show why a run failed, and what its set-up, its end and its kernel printed.
+    """Print why a run failed, and its logs.
 
     \b
     Examples:
@@ -102,7 +102,9 @@ def rm(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Remove campaigns or runs, after asking. Nothing that is not a results folder is ever removed.
+    """Remove campaigns or runs, after asking.
+
+    Only results folders are ever removed.
 
     \b
     Examples:

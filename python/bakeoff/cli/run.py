@@ -81,7 +81,7 @@ def run(
     observations: Observations,
     how: How,
 ) -> None:
-    """Run all that the patterns name.
+    """Run experiments of the catalog or of scenario files.
 
     Ends with 1 if a run failed or the engine cannot do it (the others are done all the same), with 2 if something has
     to be put right first.

@@ -24,7 +24,7 @@ def serve(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen on this machine; 0 takes any.")] = 8000,
 ) -> None:
-    """Show the results as pages in a browser on this machine, and follow a campaign that is under way.
+    """Serve the pages of 'site' on this machine, live.
 
     The pages are those of 'bakeoff site', with the progress of the campaign. Nothing is written to the results, and no
     other machine can ask. Ctrl-C ends it.

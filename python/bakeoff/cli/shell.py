@@ -67,7 +67,9 @@ def shell(
     only: Only = None,
     set_: Set = None,
 ) -> None:
-    """Open a shell inside the network of a run, on a real Linux kernel; no root.
+    """Open a shell inside the network of a run, on real Linux.
+
+    It needs no root.
 
     The nodes are network namespaces with the run's queues, delays, tunnels and middleboxes. Nodes have names: try
     'ping srv', 'tc -s qdisc', or 'on mid tc -s qdisc' for another node. Ctrl-D or exit ends it, with the exit code of

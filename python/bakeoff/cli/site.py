@@ -24,7 +24,7 @@ def site(
         typer.Option(help="Lay the files of each run beside its page: samples as Parquet and CSV, logs, captures."),
     ] = True,
 ) -> None:
-    """Write the results as a folder of pages that any browser shows, with no server and no network.
+    """Write results as a folder of pages for any browser.
 
     Open index.html in it. The folder can be passed on, as an archive or on a stick.
 

@@ -28,7 +28,7 @@ def store(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show how many runs the store keeps, and what they take; or empty it.
+    """Show or empty the cache of finished runs.
 
     run, duel and verify take a run from the store if it was done before, and keep new ones there. Results folders stay
     whole when the store is emptied. Only runs of your own are removed that are as they were stored; at a URL that takes

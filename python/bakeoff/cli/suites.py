@@ -23,7 +23,7 @@ ENGINES: Final = ("sim", "kernel")
 
 
 def suites(*, as_json: Json = False) -> None:
-    """List the suites: their runs, how many of them each engine can do, and the recorded verdicts of their claims.
+    """List the suites: runs, engines and verdicts of each.
 
     A claim counts in each suite that it has runs of. A run that stands in the catalog with several seeds counts once.
 

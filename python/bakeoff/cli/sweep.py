@@ -95,7 +95,7 @@ def sweep(
     chosen: Selection,
     how: _How,
 ) -> None:
-    """Do the runs of a scenario over many values of its parameters.
+    """Run a scenario over many values of its parameters.
 
     The measures of all runs go into one Parquet data set besides, RESULTS/sweep, which DuckDB, polars and pandas
     read. Ends with 1 if a run failed, with 2 if something has to be put right first. Ctrl-C leaves whole results only;

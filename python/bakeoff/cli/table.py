@@ -110,7 +110,7 @@ def table(
         ),
     ] = None,
 ) -> None:
-    """Show what came out of the runs, beside what was published.
+    """Print one row per run, beside the published numbers.
 
     \b
     Examples:
@@ -142,7 +142,7 @@ def table(
 def report(
     results: OneRun = None,
 ) -> None:
-    """Show one run as a duel is shown: who got what, at what delay, what was in effect, the rates over time.
+    """Print one run in full, as duel does.
 
     \b
     Examples:

@@ -65,7 +65,7 @@ def trace(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each flow of packet captures: rates, round trips, ECN marks and their echoes, retransmissions, gaps.
+    """Analyse packet captures flow by flow.
 
     With --against it ends with 1 if a number differs.
 

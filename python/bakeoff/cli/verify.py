@@ -73,7 +73,7 @@ def verify(
     verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
-    """Decide the catalog's claims: what the documents state, measured in the runs that they are about.
+    """Test the claims of the published documents.
 
     Runs that are missing below results/verify/ENGINE are done first. Ends with 1 if a verdict differs from the one
     recorded in the catalog's claims/expected.csv, with 2 if something has to be put right first.

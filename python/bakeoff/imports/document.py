@@ -40,9 +40,6 @@ _UTF16: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"{\0": "utf-16-l
 """How UTF-16 begins: PowerShell writes it into files."""
 _UTF8_SIGN: Final = b"\xef\xbb\xbf"
 
-_CAPTURES: Final = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
-"""How pcapng and pcap begin, in both byte orders and with both units of time."""
-
 
 def text_of(path: Path) -> bytes:
     """The file's text in UTF-8: gzip, bzip2 or plain, told by the first bytes. BakeoffError names the file.
@@ -53,8 +50,6 @@ def text_of(path: Path) -> bytes:
         text = files.unpacked(path, MOST)
     except OSError as error:
         raise RecordingError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if text.startswith(_CAPTURES):
-        raise RecordingError(f"{path}: is a packet capture; 'bakeoff trace {path}' reads it")
     if text[:2] in _UTF16:
         try:
             text = text.decode(_UTF16[text[:2]]).encode()

@@ -19,12 +19,13 @@ def write_all(
     out: Path | None,
     tell: Callable[[int], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    read: Callable[[Path], Recording] = imports.read,
 ) -> Path:
     """Make the results folder `out`, or a new one below results/, of these files, and return its path.
 
     Recordings of one name with the same flows are repetitions of one run, with the seeds 1, 2, … in the order of the
     files. BakeoffError names the file and what is wrong with it; then there is no folder. `tell` is called with the
-    number of files that are done, and `warn` with what is wrong with a file that is read all the same.
+    number of files that are done, `warn` with what is wrong with a file that is read all the same; `read` reads one.
     """
     root = out if out is not None else locations.new_folder()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
@@ -36,7 +37,7 @@ def write_all(
         asked = results.Request(kind="import", patterns=tuple(str(path) for path in paths))
         campaign = campaign_record.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
         for number, path in enumerate(paths):
-            found = _named(imports.read(path), known, flows)
+            found = _named(read(path), known, flows)
             for warning in found.warnings:
                 warn(f"{path}: {warning}")
             key = found.record.run.key
