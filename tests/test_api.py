@@ -1,5 +1,6 @@
 """`import bakeoff`: duel, run, load, and what they return."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -119,3 +120,19 @@ def test_mistakes_are_named():
         bakeoff.load("nowhere")
     with pytest.raises(AttributeError, match="no attribute 'dual'"):
         bakeoff.dual  # noqa: B018
+
+
+def test_repetitions_begin_at_a_seed(cli):
+    words = {"duration": "2s", "seed": 5}
+    several = bakeoff.duel("cubic", "reno", **words, seeds=2, jobs=1)
+    assert [result.run.seed for result in several] == [5, 6]
+    assert bakeoff.duel("cubic", "reno", **words).record.digest == several[0].record.digest
+    assert [one.run.seed for one in bakeoff.run("*/a", seed=3, seeds=2, jobs=1, engine="fake", out="x")] == [3, 4]
+    # A campaign that is continued keeps its seeds.
+    assert [one.run.seed for one in bakeoff.run("*/a", resume=True, jobs=1, engine="fake", out="x")] == [3, 4]
+    told = cli("duel", "cubic", "reno", "--duration", "2s", "--seed", "5", "--seeds", "2", "--json", "-j", "1")
+    assert [one["run"].rpartition("~")[2] for one in json.loads(told[1])] == ["seed5", "seed6"]
+    with pytest.raises(bakeoff.BakeoffError, match="seed: 0; expected at least 1"):
+        bakeoff.run("*/a", seed=0)
+    with pytest.raises(bakeoff.BakeoffError, match="duel: seeds: 2 from 0 on; expected both to be at least 1"):
+        bakeoff.duel("cubic", "reno", seed=0, seeds=2)

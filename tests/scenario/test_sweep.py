@@ -149,7 +149,7 @@ def test_runs_at_the_points(two):
     points = grid(parameters)
     swept = SweepRuns(two, parameters)
     swept.check(parameters, points)
-    runs = [run for point in points for run in swept.runs(point, seeds=2)]
+    runs = [run for point in points for run in swept.runs(point, range(1, 3))]
     assert len(runs) == 4 * 2 * 2  # points, the axis that stays, seeds
     assert len({run.key for run in runs}) == 16
     one = next(run for run in runs if run.key == "local/two/1ms-reno+network.rtt=20ms~seed2")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from bakeoff import campaign, results
 from bakeoff.api.result import Result, Results
@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
+class _Settings(TypedDict, total=False):
+    """What a duel can be given by name, besides `seeds`."""
+
+    qdisc: str
+    rate: str
+    rtt: str
+    rtt2: str | None
+    duration: str
+    seed: int
+    jobs: int | None
+    engine: str
+    out: Path | str | None
+    trace: Sequence[str]
+    capture: Sequence[str]
+    store: str | None
+    fresh: bool
+    note: str | None
+
+
+@overload
+def duel(cc1: str | type, cc2: str | type, *, seeds: None = None, **settings: Unpack[_Settings]) -> Result: ...
+@overload
+def duel(cc1: str | type, cc2: str | type, *, seeds: int, **settings: Unpack[_Settings]) -> Results: ...
 def duel(
     cc1: str | type,
     cc2: str | type,
@@ -34,6 +57,8 @@ def duel(
     rtt2: str | None = Duel.rtt2,
     duration: str = Duel.duration,
     seed: int = 1,
+    seeds: int | None = None,
+    jobs: int | None = None,
     engine: str = "sim",
     out: Path | str | None = None,
     trace: Sequence[str] = (),
@@ -41,16 +66,17 @@ def duel(
     store: str | None = None,
     fresh: bool = False,
     note: str | None = None,
-) -> Result:
-    """Let two bulk flows compete at one bottleneck and return what came out.
+) -> Result | Results:
+    """Let two bulk flows compete at one bottleneck and return what came out; with `seeds`, of so many repetitions.
 
     `qdisc` is in tc's words; `rate`, the round-trip times and `duration` have units. `rtt2` gives the second flow a
     round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
     (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
     `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
     folder is a temporary one that goes when Python ends: the same duel gives the same result again. It is taken from
-    the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. BakeoffError for
-    what cannot be read or is not modelled, RunError if the run failed.
+    the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. `seed` is that of
+    the first repetition; `jobs` repetitions are done at a time. BakeoffError for what cannot be read or is not
+    modelled, RunError if a run failed.
     """
     from bakeoff import scenario
 
@@ -59,26 +85,32 @@ def duel(
             raise UsageError(f"duel: {name}: {cc!r}; expected a name such as 'cubic', a file's class or a class")
     check(
         "duel", qdisc=("text", qdisc), rate=("rate", rate), rtt=("time", rtt), rtt2=("time?", rtt2),
-        duration=("time", duration), seed=("whole", seed), engine=("text", engine), out=("path?", out),
-        trace=("texts", trace), capture=("texts", capture), store=("text?", store), fresh=("flag", fresh),
-        note=("text?", note),
+        duration=("time", duration), seed=("whole", seed), seeds=("whole?", seeds), jobs=("whole?", jobs),
+        engine=("text", engine), out=("path?", out), trace=("texts", trace), capture=("texts", capture),
+        store=("text?", store), fresh=("flag", fresh), note=("text?", note),
     )  # fmt: skip
     seed = operator.index(seed)
     if not 0 <= seed < 2**64:
         raise UsageError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
+    if seeds is not None and min(operator.index(seeds), seed) < 1:
+        raise UsageError(f"duel: seeds: {seeds} from {seed} on; expected both to be at least 1")
     with ExitStack() as classes:
         names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
         wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
-        run = scenario.duel(wanted, seed=seed)
-        run = _with_sources(run, names, (cc1, cc2))
-        [run] = observed([run], trace, capture)
+        runs = [scenario.duel(wanted, seed=seed + n) for n in range(1 if seeds is None else operator.index(seeds))]
+        runs = observed([_with_sources(run, names, (cc1, cc2)) for run in runs], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
-        execution = campaign.Execution(engine=engine, jobs=1, store=place(store), fresh=fresh, note=note)
-        request = results.Request(kind="duel", patterns=(run.run,))
-        [done] = campaign.run([run], root, execution, request=request).runs
-    if done.error is not None:
-        raise RunError(done.error, place=done.key)
-    return Result.read(done.path)
+        # A class object is known to this process only.
+        alone = seeds is None or names != [cc1, cc2]
+        execution = campaign.Execution(
+            engine=engine, jobs=1 if alone else jobs, store=place(store), fresh=fresh, note=note
+        )
+        request = results.Request(kind="duel", patterns=(runs[0].run,))
+        report = campaign.run(runs, root, execution, request=request)
+    if report.failed:
+        raise RunError(report.failed[0].error or "failed", place=report.failed[0].key)
+    found = [Result.read(done.path) for done in report.runs]
+    return found[0] if seeds is None else Results(found)
 
 
 def run(
@@ -86,6 +118,7 @@ def run(
     *,
     only: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    seed: int | None = None,
     seeds: int | None = None,
     until: str | None = None,
     max_seeds: int = MAX_SEEDS,
@@ -108,8 +141,9 @@ def run(
 
     `only` is what every run's name has to match besides, as `-k` of the command line. `settings` replaces values of the
     scenarios by their place: `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` repetitions of each (by default
-    what the scenario says, or 1), or with `until="jain ±2%"` as many as it takes until half of the 95 % interval of
-    the mean is so narrow, at most `max_seeds`: see `Results.repetitions`. More than 100,000 runs need `yes`.
+    what the scenario says, or 1), with seeds from `seed` (1) on. With `until="jain ±2%"` there are as many as it takes
+    until half of the 95 % interval of the mean is so narrow, at most `max_seeds`: see `Results.repetitions`. More than
+    100,000 runs need `yes`.
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
     the command line do. With `resume` runs that are in `out` (by default the latest campaign) already are not done
@@ -121,8 +155,8 @@ def run(
     """
     check(
         "run", patterns=("names", patterns), only=("text?", only), settings=("mapping?", settings),
-        seeds=("whole?", seeds), until=("text?", until), max_seeds=("whole", max_seeds), yes=("flag", yes),
-        jobs=("whole?", jobs), engine=("text", engine), out=("path?", out), resume=("flag", resume),
+        seed=("whole?", seed), seeds=("whole?", seeds), until=("text?", until), max_seeds=("whole", max_seeds),
+        yes=("flag", yes), jobs=("whole?", jobs), engine=("text", engine), out=("path?", out), resume=("flag", resume),
         last_failed=("flag", last_failed), trace=("texts", trace), capture=("texts", capture), store=("text?", store),
         fresh=("flag", fresh), note=("text?", note), allow_code=("flag", allow_code), strict=("flag", strict),
         progress=("flag", progress),
@@ -134,6 +168,7 @@ def run(
         patterns=(patterns,) if isinstance(patterns, str) else tuple(patterns),
         only=only,
         settings=dict(settings or {}),
+        seed=None if seed is None else operator.index(seed),
         seeds=None if seeds is None else operator.index(seeds),
         trace=tuple(trace),
         capture=tuple(capture),

@@ -61,6 +61,7 @@ def sweep(
     measures: Sequence[str] = (),
     only: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    seed: int | None = None,
     seeds: int | None = None,
     engine: str = "sim",
     jobs: int | None = None,
@@ -73,18 +74,20 @@ def sweep(
 
     `over`, `sample`, `adaptive` and `budget` are those of the command: `over=["network.rtt=log:1ms..200ms:12"]`.
     `measures` are columns of your own, in the language of claims. The measures of each run are kept, its samples are
-    not. `only`, `settings`, `seeds`, `engine`, `jobs`, `out`, `resume`, `note` and `allow_code` as for `run`.
+    not. `only`, `settings`, `seed`, `seeds`, `engine`, `jobs`, `out`, `resume`, `note` and `allow_code` as for `run`.
     BakeoffError for what cannot be read or done.
     """
     check(
         "sweep", scenario=("text", scenario), over=("texts", over), sample=("text?", sample),
         adaptive=("text?", adaptive), budget=("text?", budget), measures=("texts", measures), only=("text?", only),
-        settings=("mapping?", settings), seeds=("whole?", seeds), engine=("text", engine), jobs=("whole?", jobs),
-        out=("path?", out), resume=("flag", resume), note=("text?", note), allow_code=("flag", allow_code),
+        settings=("mapping?", settings), seed=("whole?", seed), seeds=("whole?", seeds), engine=("text", engine),
+        jobs=("whole?", jobs), out=("path?", out), resume=("flag", resume), note=("text?", note),
+        allow_code=("flag", allow_code),
     )  # fmt: skip
     request = Request(
         kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=only,
-        settings=dict(settings or {}), seeds=None if seeds is None else operator.index(seeds),
+        settings=dict(settings or {}), seed=None if seed is None else operator.index(seed),
+        seeds=None if seeds is None else operator.index(seeds),
         measures=tuple(measures), kept="measures",
     )  # fmt: skip
     cores = jobs_of(engine, None if jobs is None else operator.index(jobs))
@@ -140,7 +143,7 @@ class Plan:
         lists: Sequence[Point],
         ranges: Sequence[Parameter],
         points: Sequence[Point],
-        seeds: int,
+        seeds: range,
     ) -> None:
         self._swept = swept
         self._lists = lists
@@ -149,7 +152,7 @@ class Plan:
         self.one_by_one = points
         self.points = len(points)
         self.chooser: Chooser | None = None
-        self.runs_per_point = swept.runs_per_point * seeds * len(lists)
+        self.runs_per_point = swept.runs_per_point * len(seeds) * len(lists)
 
     @classmethod
     def of(cls, request: Request, *, yes: bool = False) -> Plan:
@@ -178,6 +181,8 @@ class Plan:
         else:
             ranges, lists = [], [{}]
             points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample, yes=yes)
+        seed = 1 if request.seed is None else request.seed
+        bounds.check_seed(seed)
         if seeds < 1:
             raise UsageError(f"--seeds: {seeds}; expected 1 or more")
         many = bounds.too_many_runs((1 if adaptive else len(points)) * len(lists) * swept.runs_per_point * seeds)
@@ -187,7 +192,7 @@ class Plan:
         for each in parameters:
             for value in dict.fromkeys(map(_hashable, (p[each.key] for p in points))):
                 swept.runs({**points[0], each.key: value.value})
-        plan = cls(swept, lists, ranges, points, seeds)
+        plan = cls(swept, lists, ranges, points, range(seed, seed + seeds))
         plan._check_measures(request.measures, request.adaptive)
         return plan
 

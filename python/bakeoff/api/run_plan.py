@@ -103,7 +103,10 @@ class RunPlan:
                 "Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none"
             )
         most = request.seeds if goal is None else max(max_seeds, request.seeds or 0)
-        runs = catalog.select(request.patterns, most, only=request.only, settings=request.settings, yes=yes)
+        runs = catalog.select(
+            request.patterns, most, seed=1 if request.seed is None else request.seed, only=request.only,
+            settings=request.settings, yes=yes,
+        )  # fmt: skip
         runs = observed(runs, request.trace, request.capture)
         if last_failed:
             runs = [each for each in runs if each.key in failed]
@@ -151,7 +154,8 @@ class RunPlan:
         bare = bool(failed) and not self.request.patterns
         request, taken, engine = campaign_record.continued(self.root, self.request, patterns=bare)
         if bare and request.seeds is None:
-            request = replace(request, seeds=max(run.run.seed for run in failed.values()))
+            last = max(run.run.seed for run in failed.values())
+            request = replace(request, seeds=last + 1 - (request.seed or 1))
         engine = engine if bare and self.engine == "sim" else self.engine
         return replace(self, request=request, taken=taken, engine=engine)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import How, Observations, Seeds, Yes, takes
+from bakeoff.cli.options import How, Observations, Seed, Seeds, Yes, takes
 from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def duel(
         str | None, typer.Option(help="Round-trip time of the second flow.", show_default="as --rtt")
     ] = Duel.rtt2,
     duration: Annotated[str, typer.Option(help="Simulated time.")] = Duel.duration,
+    seed: Seed = None,
     seeds: Seeds = 1,
     yes: Yes = False,
     out: Annotated[
@@ -82,7 +83,7 @@ def duel(
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
     execution = how.execution()
-    runs = duels(every, seeds=seeds, yes=yes)
+    runs = duels(every, seed=seed or 1, seeds=seeds, yes=yes)
     runs = observed(runs, observations.trace or (), observations.capture or ())
     root = out or campaign.new_folder(campaign.DUELS)
     request = results.Request(kind="duel", patterns=tuple(dict.fromkeys(each.run for each in runs)))
@@ -142,7 +143,7 @@ def _show(found: list[Result], *, matrix: bool) -> None:
         run_report.duel(found[0], console())
     if len(found) > 1:
         if not matrix:
-            typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
+            typer.echo(f"\nSeed {found[0].run.seed} above; all {len(found)} seeds:\n")
         beneath(sys.stdout).write(results_table.render(found, format="terminal", reference=None))
         if matrix:
             typer.echo(f"ECN that was negotiated: {_feedback(found)}")

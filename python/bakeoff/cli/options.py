@@ -82,17 +82,18 @@ Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Processes at a time.", show_default="one per core")
 ]
 Seeds = Annotated[
-    int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N, the same in all variants.")
+    int, typer.Option(min=1, help="Repetitions of every run, with consecutive seeds, the same in all variants.")
 ]
 FileSeeds = Annotated[
     int | None,
     typer.Option(
         "--seeds",
         min=1,
-        help="Repetitions of every run, with seeds 1 to N, the same in all variants.",
+        help="Repetitions of every run, with consecutive seeds, the same in all variants.",
         show_default="what the scenario says, or 1",
     ),
 ]
+Seed = Annotated[int | None, typer.Option(min=1, help="Seed of the first repetition.", show_default="1")]
 Only = Annotated[
     str | None,
     typer.Option(
@@ -228,6 +229,7 @@ class Selection:
 
     only: Only = None
     set_: Set = None
+    seed: Seed = None
     seeds: FileSeeds = None
     yes: Yes = False
 

@@ -117,7 +117,8 @@ def run(
     root = root_of(out, name, resume=resume or last_failed)
     request = Request(
         patterns=tuple(patterns or ()), only=chosen.only, settings=parse_settings(chosen.set_ or ()),
-        seeds=chosen.seeds, trace=tuple(observations.trace or ()), capture=tuple(observations.capture or ()),
+        seed=chosen.seed, seeds=chosen.seeds, trace=tuple(observations.trace or ()),
+        capture=tuple(observations.capture or ()),
     )  # fmt: skip
     plan = RunPlan.of(
         request, root, execution.engine, resume=resume, last_failed=last_failed, until=until, max_seeds=max_seeds,

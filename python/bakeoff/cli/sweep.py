@@ -123,7 +123,7 @@ def sweep(
     engine, quiet = execution.engine, how.quiet
     request = Request(
         kind="sweep", patterns=(scenario,), over=tuple(over), sample=sample, adaptive=adaptive, only=chosen.only,
-        seeds=chosen.seeds, settings=parse_settings(chosen.set_ or ()), measures=tuple(measure or ()),
+        seed=chosen.seed, seeds=chosen.seeds, settings=parse_settings(chosen.set_ or ()), measures=tuple(measure or ()),
         kept="all" if keep == "series" else "measures",
     )  # fmt: skip
     cores = do_sweep.jobs_of(engine, how.jobs)

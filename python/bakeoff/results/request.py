@@ -26,6 +26,8 @@ class Request:
     """Pattern that the name of every run matches besides (-k)."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Values that replace those of the scenarios, as plain data, by their place (--set)."""
+    seed: int | None = None
+    """Seed of the first repetition; None for 1."""
     seeds: int | None = None
     """Repetitions of every run; None for those that the scenario says."""
     trace: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ class Request:
             patterns=begun.patterns if patterns else (),
             only=begun.only if chosen else None,
             settings=begun.settings if chosen else {},
+            seed=begun.seed if self.seed is None else None,
             seeds=begun.seeds if self.seeds is None else None,
             trace=() if self.trace else begun.trace,
             capture=() if self.capture else begun.capture,
@@ -84,6 +87,7 @@ class Request:
             patterns=self.patterns or taken.patterns,
             only=self.only if taken.only is None else taken.only,
             settings=self.settings or taken.settings,
+            seed=self.seed if taken.seed is None else taken.seed,
             seeds=self.seeds if taken.seeds is None else taken.seeds,
             trace=self.trace or taken.trace,
             capture=self.capture or taken.capture,
@@ -97,15 +101,16 @@ class Request:
             return _words(
                 {
                     "--over": self.over, "--sample": self.sample, "--adaptive": self.adaptive, "--set": settings,
-                    "-k": self.only, "--seeds": self.seeds, "--measure": self.measures,
+                    "-k": self.only, "--seed": self.seed, "--seeds": self.seeds,
+                    "--measure": self.measures,
                 }
             )  # fmt: skip
         return _words({**{f"--{key}": value for key, value in self.line.items()}, "--set": settings, "-k": self.only})
 
     def _observed(self) -> list[str]:
         """The options that decide how often the runs are done, and what they record."""
-        seeds = None if self.kind == "sweep" else self.seeds
-        return _words({"--seeds": seeds, "--trace": self.trace, "--capture": self.capture})
+        seeds = {} if self.kind == "sweep" else {"--seed": self.seed, "--seeds": self.seeds}
+        return _words({**seeds, "--trace": self.trace, "--capture": self.capture})
 
     @classmethod
     def of_lines(cls, kind: Kind, lines: Sequence[str]) -> Self:

@@ -2,10 +2,14 @@
 
 from typing import Final
 
+from bakeoff.errors import ScenarioError
+
 MOST_RUNS: Final = 100_000
 """Runs of one selection, unless the user says that so many are meant."""
 MOST_FLOWS: Final = 1_000_000
 """Flows and objects of short flows, in one run and in all runs of a selection together."""
+MOST_SEED: Final = 2**63 - 1
+"""Of a first repetition, which leaves room for the seeds of the others."""
 MOST_TEXT: Final = 10_000_000
 """Characters of a scenario whose aliases and placeholders are written out."""
 DEEPEST: Final = 64
@@ -13,6 +17,12 @@ DEEPEST: Final = 64
 
 TOO_DEEP: Final = f"has more than {DEEPEST} levels of mappings and lists inside each other"
 _UNLESS: Final = "without --yes (in Python: yes=True)"
+
+
+def check_seed(seed: int) -> None:
+    """ScenarioError unless repetitions can begin with this seed."""
+    if not 1 <= seed <= MOST_SEED:
+        raise ScenarioError(f"seed: {seed}; expected at least 1, and less than 2^63")
 
 
 def too_many_runs(runs: int, how: str = "") -> str | None:

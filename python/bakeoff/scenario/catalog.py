@@ -64,6 +64,7 @@ def select(
     patterns: str | Sequence[str],
     seeds: int | None = None,
     *,
+    seed: int = 1,
     only: str | None = None,
     settings: Settings | None = None,
     yes: bool = False,
@@ -79,8 +80,8 @@ def select(
     `settings` are values that replace those of the scenarios, by their place (`flows.0.cc`); what they change is no
     longer the suite's, and its runs are named `local/SCENARIO/RUN`.
 
-    `seeds` repetitions of each run; without it as many as the scenario says, or one. Unless `yes`, more than 100,000
-    runs are a BakeoffError, before they are made.
+    `seeds` repetitions of each run, with seeds from `seed` on; without it as many as the scenario says, or one. Unless
+    `yes`, more than 100,000 runs are a BakeoffError, before they are made.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
@@ -95,7 +96,7 @@ def select(
             found.setdefault(id(scenario), (scenario, {}))[1].update({id(point): point for point in kept})
     runs: dict[str, Run] = {}
     for scenario, at in found.values():
-        for run in runs_at(scenario, list(at.values()), seeds=seeds, yes=yes):
+        for run in runs_at(scenario, list(at.values()), seed=seed, seeds=seeds, yes=yes):
             if runs.setdefault(run.key, run) != run:
                 raise ScenarioError(
                     f"two unlike runs are named '{run.key}'; expected a selection that holds one of them"

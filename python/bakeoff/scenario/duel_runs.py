@@ -49,18 +49,21 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
     return run.model_copy(update={"point": point})
 
 
-def duels(asked: Duel, *, seeds: int = 1, yes: bool = False) -> list[Run]:
-    """The runs of all combinations of what commas separate, with the seeds 1 to `seeds`; BakeoffError as for `duel`.
+def duels(asked: Duel, *, seed: int = 1, seeds: int = 1, yes: bool = False) -> list[Run]:
+    """The runs of all combinations of what commas separate, with `seeds` seeds from `seed` on.
+
+    BakeoffError as for `duel`.
 
     Unless `yes`, very many runs are a BakeoffError too.
     """
+    bounds.check_seed(seed)
     too_many = bounds.too_many_runs(asked.count() * seeds)
     if too_many is not None and not yes:
         raise ScenarioError(f"duel: {too_many}")
     runs: dict[str, Run] = {}
     for each in asked.each():
-        for seed in range(1, seeds + 1):
-            run = duel(each, seed=seed)
+        for number in range(seed, seed + seeds):
+            run = duel(each, seed=number)
             if run.key in runs:
                 raise ScenarioError(
                     f"duel: two duels would be named '{run.run}': {runs[run.key].title}; {run.title}; "

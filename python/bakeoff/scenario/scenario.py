@@ -215,9 +215,12 @@ def expand(scenario: Scenario, *, seeds: int | None = None, yes: bool = False) -
     return runs_at(scenario, scenario.points, seeds=seeds, yes=yes)
 
 
-def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = None, yes: bool = False) -> list[Run]:
-    """The runs at some points of the matrix; otherwise as `expand`."""
+def runs_at(
+    scenario: Scenario, chosen: Sequence[Point], *, seed: int = 1, seeds: int | None = None, yes: bool = False
+) -> list[Run]:
+    """The runs at some points of the matrix, with seeds from `seed` on; otherwise as `expand`."""
     seeds = scenario.seeds if seeds is None else seeds
+    bounds.check_seed(seed)
     if seeds < 1:
         raise ScenarioError(f"seeds: {seeds}; expected at least 1")
     with _at(scenario.path, scenario.settings, scenario.document):
@@ -231,12 +234,12 @@ def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = 
         runs: list[Run] = []
         flows = 0
         for point in chosen:
-            first.append(scenario.resolve(point, seed=1))
+            first.append(scenario.resolve(point, seed))
             flows += seeds * first[-1].n_flows
             too_many = bounds.too_many_flows(flows, within="all runs")
             if too_many is not None and not yes:
                 raise DocumentError("", too_many)
-            runs += [first[-1], *(scenario.resolve(point, seed) for seed in range(2, seeds + 1))]
+            runs += [first[-1], *(scenario.resolve(point, seed + more) for more in range(1, seeds))]
         check_alike(chosen, first)
     return runs
 

@@ -56,10 +56,10 @@ class SweepRuns:
         """How often the scenario repeats each run if nobody says otherwise."""
         return self.scenario.seeds
 
-    def runs(self, point: Point, seeds: int = 1) -> list[Run]:
-        """The runs at a point of the sweep, each with the seeds 1 to `seeds`. BakeoffError if they make no run."""
+    def runs(self, point: Point, seeds: range = range(1, 2)) -> list[Run]:
+        """The runs at a point of the sweep, each with these seeds. BakeoffError if they make no run."""
         scenario, points = self._at(point)
-        return [scenario.resolve(each, seed) for each in points for seed in range(1, seeds + 1)]
+        return [scenario.resolve(each, seed) for each in points for seed in seeds]
 
     def check(self, parameters: Sequence[Parameter], points: Sequence[Point]) -> None:
         """BakeoffError if the first point is not sound as a whole, or a parameter changes nothing in any run."""
