@@ -142,15 +142,13 @@ def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
 
 
 def written(tmp_path, several, known):
-    """README and findings after `write_docs`, and the CSV's lines."""
+    """The page of findings after `write_docs`, and the CSV's lines."""
     (tmp_path / "docs").mkdir()
-    marks = "<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->"
-    for name in ("README.md", "docs/findings.md"):
-        (tmp_path / name).write_text(f"before\n{marks}\nafter\n")
+    page = tmp_path / "docs/findings.md"
+    page.write_text("before\n<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->\nafter\n")
     findings.write_docs(several, known, "sim", tmp_path)
-    readme, page = ((tmp_path / name).read_text() for name in ("README.md", "docs/findings.md"))
     with (tmp_path / "docs/findings.csv").open(newline="") as file:
-        return readme, page, list(csv.DictReader(file))
+        return page.read_text(), list(csv.DictReader(file))
 
 
 def test_the_tables_are_written_between_their_markers(tmp_path):
@@ -167,12 +165,12 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
         ("f/g", "kernel"): expected.Recorded("holds", ""),
         ("f/h", "kernel"): expected.Recorded("differs by seed", ""),
     }
-    readme, page, rows = written(tmp_path, several, known)
-    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 2 | 0 | 1 | 1 | 0 | 0 |\n" in readme
-    assert "| all | 5 | 1 | 2 | 1 | 0 | 1 |" in readme
-    assert "stale" not in readme + page
-    assert readme.startswith("before\n")
-    assert readme.endswith("<!-- end -->\nafter\n")
+    page, rows = written(tmp_path, several, known)
+    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 2 | 0 | 1 | 1 | 0 | 0 |\n" in page
+    assert "| all | 5 | 1 | 2 | 1 | 0 | 1 |" in page
+    assert "stale" not in page
+    assert page.startswith("before\n")
+    assert page.endswith("<!-- end -->\nafter\n")
     # Three of the five do not hold or differ. A shown cause needs no list of what was tried, equal verdicts no kernel.
     entries = [line for line in page.splitlines() if line.startswith("- ")]
     assert entries == [
@@ -200,7 +198,7 @@ def test_numbers_stand_beside_what_was_published(tmp_path):
     each = claimed("d/a", "holds", "does not hold")
     ours = verdict.Ours(((8e6,),), "bit/s")
     sides = (("goodput(1)", ours), ("goodput(1) * " + " + ".join(["2"] * 30), ours))
-    _, page, rows = written(
+    page, rows = written(
         tmp_path,
         [
             replace(
@@ -223,9 +221,6 @@ def test_numbers_stand_beside_what_was_published(tmp_path):
 
 def test_a_page_of_findings_needs_its_markers(tmp_path):
     written(tmp_path, [claimed("d/a", "holds")], {})
-    (tmp_path / "README.md").write_text("nothing")
-    findings.write_docs([claimed("d/b", "holds")], {}, "sim", tmp_path)
-    assert (tmp_path / "README.md").read_text() == "nothing"
     before = (tmp_path / "docs/findings.csv").read_text()
     (tmp_path / "docs/findings.md").write_text("nothing")
     with pytest.raises(BakeoffError, match=r"findings\.md: has no lines"):

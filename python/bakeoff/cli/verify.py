@@ -66,7 +66,7 @@ def verify(
         bool,
         typer.Option(
             "--write-docs",
-            help="Write docs/findings.md, docs/findings.csv and README's table of claims, in a checkout.",
+            help="Write docs/findings.md and docs/findings.csv of a checkout.",
         ),
     ] = False,
     quiet: Quiet = False,

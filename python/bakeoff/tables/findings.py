@@ -164,28 +164,25 @@ def _first(text: str) -> str:
 def write_docs(
     several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str, top: Path
 ) -> list[Path]:
-    """Write docs/findings.csv and, between their markers, docs/findings.md and README.md below `top`; the files' paths.
+    """Write docs/findings.csv and, between its markers, docs/findings.md below `top`; the files' paths.
 
-    A README without markers stays as it is. BakeoffError for findings without markers; then nothing is written.
+    BakeoffError for a page without markers; then nothing is written.
     """
     return write(findings(several, known, engine), engine, top)
 
 
 def write(several: Sequence[Finding], engine: str, top: Path) -> list[Path]:
     """`write_docs` of findings."""
-    page, readme = top / "docs" / "findings.md", top / "README.md"
-    counted = claim_report.counts((each.document, _word(each.verdict)) for each in several)
-    found = {top / "docs" / "findings.csv": csv_text(several)}
-    for path, block in ((page, markdown(several, engine)), (readme, counted)):
-        try:
-            before = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise TableError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
-        marked = _MARKED.search(before)
-        if marked is not None:
-            start, end = marked.span()
-            found[path] = before[:start] + _BLOCK.format(block) + before[end:]
-        elif path == page:
-            raise TableError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
-    files.write_all({path: after.encode() for path, after in found.items()})
+    page = top / "docs" / "findings.md"
+    try:
+        before = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TableError(f"{page}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
+    marked = _MARKED.search(before)
+    if marked is None:
+        raise TableError(f"{page}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
+    start, end = marked.span()
+    after = before[:start] + _BLOCK.format(markdown(several, engine)) + before[end:]
+    found = {top / "docs" / "findings.csv": csv_text(several).encode(), page: after.encode()}
+    files.write_all(found)
     return list(found)
