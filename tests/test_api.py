@@ -136,3 +136,14 @@ def test_repetitions_begin_at_a_seed(cli):
         bakeoff.run("*/a", seed=0)
     with pytest.raises(bakeoff.BakeoffError, match="duel: seeds: 2 from 0 on; expected both to be at least 1"):
         bakeoff.duel("cubic", "reno", seed=0, seeds=2)
+
+
+def test_runs_are_selected_by_name(cli):
+    bakeoff.run(["fake/s1-first/a", "fake/s1-first/b"], jobs=1, engine="fake", out="x")
+    # A word in the name, a glob on its last part, an expression on all of it.
+    for only in ("first/b", "b", "re:/b$"):
+        assert [result.key for result in bakeoff.load("x", only=only)] == ["fake/s1-first/b"]
+        rows = cli("table", "x", "-k", only, "-f", "csv", "--columns", "run")[1].splitlines()
+        assert rows == ["run", "b"]
+    assert len(bakeoff.load("x").select("s2")) == 0
+    assert "-k: 's2' names none of 2 runs in x, such as fake/s1-first/a" in cli("table", "x", "-k", "s2")[2]

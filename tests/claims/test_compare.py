@@ -322,7 +322,7 @@ def test_each_ends_with_1_at_a_number_that_the_median_hides(monkeypatch, cli, tm
 
     sides = {"patched": campaign(3.6e6), "base": campaign(4e6)}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bakeoff.cli.compare.chosen_results", lambda name: (None, sides[name]))
+    monkeypatch.setattr("bakeoff.cli.compare.chosen_results", lambda name, _: (None, sides[name]))
     for name in sides:
         (tmp_path / name).mkdir()
     assert cli("compare", "patched", "base")[0] == 0

@@ -118,6 +118,13 @@ class Results(Sequence[Result]):
         """The runs that failed; `meta["error"]` says why."""
         return [result for result in self if not result.ok]
 
+    def select(self, only: str) -> Results:
+        """The runs of this name, as `-k` of the command line: a word in it, a glob, or `re:REGEX`."""
+        from bakeoff.results.named import is_named
+
+        check("select", only=("text", only))
+        return Results([result for result in self if is_named(result.key, only)])
+
     def table(
         self,
         reference: str | None = None,
@@ -256,7 +263,11 @@ def import_(files: Sequence[Path | str], out: Path | str | None = None) -> Resul
     )
 
 
-def load(path: Path | str) -> Results:
-    """The whole runs in a folder, of a campaign or one run, in order of path. BakeoffError if the folder is missing."""
-    check("load", path=("path", path))
-    return Results([Result(found.path, found.record) for found in results.survey(path).results])
+def load(path: Path | str, *, only: str | None = None) -> Results:
+    """The whole runs in a folder, of a campaign or one run, in order of path.
+
+    `only` is a name as for `Results.select`. BakeoffError if the folder is missing.
+    """
+    check("load", path=("path", path), only=("text?", only))
+    found = Results([Result(found.path, found.record) for found in results.survey(path).results])
+    return found if only is None else found.select(only)

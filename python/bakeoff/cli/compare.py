@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Json
+from bakeoff.cli.options import Json, Only
 from bakeoff.cli.table import Format, chosen_results
 from bakeoff.errors import UsageError
 
@@ -30,6 +30,7 @@ def compare(
         ),
     ],
     *,
+    only: Only = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +88,7 @@ def compare(
       bakeoff compare --packets results/sim/local/mine/run results/kernel/local/mine/run --plot apart.svg
     """
     if packets:
-        if by or bound or own or unpaired or each:
+        if only or by or bound or own or unpaired or each:
             raise UsageError("--packets: takes --plot and --json; the other options are for campaigns")
         from bakeoff.cli.compare_packets import compare_packets
 
@@ -103,8 +104,8 @@ def compare(
     if own and (bound or each):
         raise UsageError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
     bounds = bounds_of(bound, "--bound") if bound else None
-    mine = ours, chosen_results(ours)[1]
-    other = (theirs, chosen_results(theirs)[1]) if Path(theirs).is_dir() else theirs
+    mine = ours, chosen_results(ours, only)[1]
+    other = (theirs, chosen_results(theirs, only)[1]) if Path(theirs).is_dir() else theirs
     with patience("comparing"):
         found = do_compare.compared(
             mine, other, by=by.split(",") if by else (), bounds=bounds, own=own, paired=not unpaired

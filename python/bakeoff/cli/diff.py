@@ -8,7 +8,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.compare import bounds_of
-from bakeoff.cli.options import Json
+from bakeoff.cli.options import Json, Only
 
 
 def diff(
@@ -31,6 +31,7 @@ def diff(
         ),
     ],
     *,
+    only: Only = None,
     tolerance: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,7 +62,7 @@ def diff(
     from bakeoff.measure.functions import CATALOGUE
 
     bounds = dict.fromkeys(comparison.MEASURES, 0.0) | bounds_of(tolerance or [], "--tolerance")
-    sides = [(name, chosen_results(name)[1]) for name in (a, b)]
+    sides = [(name, chosen_results(name, only)[1]) for name in (a, b)]
     with patience("comparing"):
         found = do_compare.compared(*sides, bounds=bounds)
     differing, notes = found.outside, list(found.comparison.notes)

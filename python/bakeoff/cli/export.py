@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.cli.options import Only
 from bakeoff.cli.table import SeveralResults, chosen_several
 from bakeoff.errors import BakeoffError, UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def export(
     results: SeveralResults = None,
     *,
+    only: Only = None,
     flent: Annotated[
         bool, typer.Option("--flent", help="A data file of Flent, .flent.gz, which flent and flent-gui open.")
     ] = False,
@@ -60,7 +62,7 @@ def export(
     forms = [name for name, wanted in asked.items() if wanted]
     if not forms:
         raise UsageError(f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several")
-    root, chosen = chosen_several(results or [])
+    root, chosen = chosen_several(results or [], only)
     folder = out or (chosen[0].path if len(chosen) == 1 else below(root, "exports/file").parent)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: '{folder}' is no folder")

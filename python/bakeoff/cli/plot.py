@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.options import Only
 from bakeoff.cli.table import SeveralResults, chosen_several, warn_of_epochs
 from bakeoff.errors import BakeoffError, UsageError
 
@@ -52,6 +53,7 @@ def _list_kinds(wanted: bool) -> None:
 def plot(
     results: SeveralResults = None,
     *,
+    only: Only = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -157,7 +159,7 @@ def plot(
     from bakeoff.plots.style import save
     from bakeoff.results import below
 
-    root, chosen = chosen_several(results or [])
+    root, chosen = chosen_several(results or [], only)
     warn_of_epochs(chosen)
     whole = [result for result in chosen if result.ok]
     for result in chosen:

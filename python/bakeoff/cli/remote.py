@@ -13,7 +13,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import Only
-from bakeoff.cli.results import named, size_in_words
+from bakeoff.cli.results import size_in_words
 from bakeoff.cli.table import chosen_results
 from bakeoff.errors import UsageError, printable
 
@@ -46,6 +46,7 @@ def push(
     ],
     url: Url,
     *,
+    only: Only = None,
     captures: Captures = True,
     update: Update = False,
 ) -> None:
@@ -64,7 +65,7 @@ def push(
     """
     from bakeoff.results import remote
 
-    _, chosen = chosen_results(results)
+    _, chosen = chosen_results(results, only)
     with _watching("pushing") as tell:
         copied = remote.push(chosen, url, captures=captures, update=update, tell=tell)
     typer.echo(f"{_counts(copied)} to {remote.printable_url(url)}")
@@ -95,12 +96,13 @@ def pull(
     """
     from bakeoff.campaign import lock
     from bakeoff.results import remote
+    from bakeoff.results.named import is_named
 
     target = folder or _folder_for(url)
     lock.refuse_written(target)
     with _watching("pulling") as tell:
         copied = remote.pull(
-            url, target, captures=captures, update=update, wanted=lambda place: named(place, only), tell=tell
+            url, target, captures=captures, update=update, wanted=lambda place: is_named(place, only), tell=tell
         )
     if copied.left_out:
         more = f" and {len(copied.left_out) - 1} more" if len(copied.left_out) > 1 else ""

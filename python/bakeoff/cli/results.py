@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from itertools import chain
 from pathlib import Path
@@ -71,6 +70,8 @@ _KEPT: Final = {"note": 2, "half-written": 3, "date": 4, "engine": 5, "size": 6}
 
 def logs(
     run: OneRun = None,
+    *,
+    only: Only = None,
 ) -> None:
     """Print why a run failed, and its logs.
 
@@ -82,7 +83,7 @@ def logs(
     from bakeoff import files
     from bakeoff.results import layout
 
-    result = chosen_run(run)
+    result = chosen_run(run, only)
     if result.record.error is not None:
         typer.echo(f"error: {result.record.error}")
     for note in result.record.effective:
@@ -187,19 +188,9 @@ def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, 
 
 
 def _chosen(found: list[Result], status: str | None, only: str | None) -> list[Result]:
-    return [result for result in found if named(result.key, only) and status in (None, result.record.status)]
+    from bakeoff.results.named import is_named
 
-
-def named(key: str, only: str | None) -> bool:
-    """Whether -k means the run suite/scenario/run: a word in its name, re:REGEX, or a glob on it or its last part."""
-    from fnmatch import fnmatchcase
-
-    if only is not None and only.startswith("re:"):
-        try:
-            return re.search(only.removeprefix("re:"), key) is not None
-        except re.error as error:
-            raise UsageError(f"-k: '{only}' is no regular expression: {error}") from None
-    return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
+    return [result for result in found if is_named(result.key, only) and status in (None, result.record.status)]
 
 
 def _cell(key: str, value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from bakeoff.cli.options import Only
 from bakeoff.cli.table import Results
 
 _TOLD: Final = 5
@@ -16,6 +17,7 @@ _TOLD: Final = 5
 def site(
     results: Results = None,
     *,
+    only: Only = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to; a site that is there is replaced.")] = Path(
         "site"
     ),
@@ -43,7 +45,7 @@ def site(
     from bakeoff.site.site_contents import gather
     from bakeoff.site.site_folder import check_place, write
 
-    root, chosen = chosen_results(results)
+    root, chosen = chosen_results(results, only)
     check_place(out, root)
     with unwinding():
         with patience("measuring"):

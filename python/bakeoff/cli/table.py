@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.options import Only
 from bakeoff.errors import ResultsError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Rows(StrEnum):
 def table(
     results: Results = None,
     *,
+    only: Only = None,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
     rows: Annotated[
         Rows | None,
@@ -124,7 +126,7 @@ def table(
     from bakeoff.cli.progress import patience
     from bakeoff.tables import results_table
 
-    _, chosen = chosen_results(results)
+    _, chosen = chosen_results(results, only)
     warn_of_epochs(chosen)
     with patience("making the table"):
         text = results_table.render(
@@ -141,6 +143,8 @@ def table(
 
 def report(
     results: OneRun = None,
+    *,
+    only: Only = None,
 ) -> None:
     """Print one run in full, as duel does.
 
@@ -152,14 +156,17 @@ def report(
     from bakeoff.cli.output import console
     from bakeoff.tables import run_report
 
-    result = chosen_run(results)
+    result = chosen_run(results, only)
     if not result.ok:
         raise UsageError(f"{result.key} failed and has no measures: {result.record.error}")
     run_report.duel(result, console())
 
 
-def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
-    """The campaign's folder and the runs that are meant; half-written ones are reported and left out."""
+def chosen_results(results: str | None, only: str | None = None) -> tuple[Path, list[Result]]:
+    """The campaign's folder and the runs that are meant; half-written ones are reported and left out.
+
+    `only` is a name that each has to have besides.
+    """
     from fnmatch import fnmatchcase
 
     from bakeoff import campaign
@@ -184,6 +191,12 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
         raise UsageError(f"{root}: holds nothing that can be read")
     if not chosen:
         raise UsageError(f"{root}: holds no results; {_how_to_fill(root)}")
+    if only is not None:
+        from bakeoff.results.named import is_named
+
+        several, chosen = chosen, [result for result in chosen if is_named(result.key, only)]
+        if not chosen:
+            raise UsageError(f"-k: '{only}' names none of {len(several)} runs in {root}, such as {several[0].key}")
     return root, chosen
 
 
@@ -206,18 +219,18 @@ def _how_to_fill(root: Path) -> str:
     return printable(f"its campaign was interrupted before the first; go on with: {again}")
 
 
-def chosen_several(names: list[str]) -> tuple[Path, list[Result]]:
+def chosen_several(names: list[str], only: str | None = None) -> tuple[Path, list[Result]]:
     """The first campaign's folder and the runs of all, each once."""
-    found = [chosen_results(name) for name in names] or [chosen_results(None)]
+    found = [chosen_results(name, only) for name in names] or [chosen_results(None, only)]
     if len(found) == 1:
         return found[0]
     runs = {result.path.resolve(): result for _, several in found for result in several}
     return found[0][0], list(runs.values())
 
 
-def chosen_run(run: str | None) -> Result:
+def chosen_run(run: str | None, only: str | None = None) -> Result:
     """The one run that is meant. BakeoffError names the first of them if several are."""
-    root, chosen = chosen_results(run)
+    root, chosen = chosen_results(run, only)
     if len(chosen) > 1:
         keys = "".join(f"\n  {result.key}" for result in chosen[:5])
         more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
