@@ -17,7 +17,7 @@ PAGE: Final = Path(__file__).parent / "measures.md"
 _OBJECTS: Final = {"flow": "Flows", "queue": "Queues", "probe": "Probes", "run": "Runs"}
 _HEAD: Final = """# Measures
 
-A measure is a number computed from one run. It has the same name in [claims](claims.md), `--until`, `--adaptive`,
+A [measure](glossary.md#bakeoff) is a number computed from one run. It has the same name in [claims](claims.md), `--until`, `--adaptive`,
 `plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
 
 | convention | meaning |
