@@ -17,16 +17,12 @@ PAGE: Final = Path(__file__).parent / "measures.md"
 _OBJECTS: Final = {"flow": "Flows", "queue": "Queues", "probe": "Probes", "run": "Runs"}
 _HEAD: Final = """# Measures
 
-A [measure](glossary.md#bakeoff) is a number computed from one run. It has the same name in [claims](claims.md), `--until`, `--adaptive`,
-`plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
+A [measure](glossary.md#bakeoff) is a number computed from one run. It has the same name in [claims](claims.md),
+`--until`, `--adaptive`, `plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
 
-| convention | meaning |
-|---|---|
-| column | name in [tables](tables.md) and conditions; a row of a run puts the object in front (`flow1_goodput_bps`) |
-| value | in base units, over the measurement window unless the definition differs |
-| `_p50`, `_p99` | median, 99th percentile |
-| `[queue]` | an optional argument; the default is the first flow's bottleneck |
-| `begin=`, `end=` | another window, in seconds |
+`column` is the name in [tables](tables.md) and conditions; rows of runs put the object in front (`flow1_goodput_bps`).
+Values are in base units, over the measurement window unless the definition differs. `[queue]` is optional: the default
+is the first flow's bottleneck. `begin=` and `end=` (seconds) set another window. `_p50` is the median.
 
 This page is generated from `bakeoff.measure.functions` by `python docs/measures.py`.
 """

@@ -47,7 +47,7 @@ def goodput(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge 
 @measure(
     "delivery_rate", "flow", "bit/s", "delivery rate",
     "mean of the non-zero samples of `tcpi_delivery_rate`; none for UDP and `short` flows",
-    source="l4s-tests, steady_state.go", needs=("delivery_rate",), at="steady_state.delivery_rate_bps",
+    source="l4s-tests", needs=("delivery_rate",), at="steady_state.delivery_rate_bps",
 )  # fmt: skip
 def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
     name = flow_of(run.document, flow).name
@@ -270,13 +270,13 @@ for _of, _said in (("min", "smallest"), ("max", "largest"), ("mean", "mean")):
 
 family(
     "geometric_mean p50 p95 p99 mean max", "fct", "flow", "flow completion time",
-    "the completion times of a `short` flow's objects, from the SYN until the sender learns that the whole object "
-    "was received", at="fct.fct_s", untabled=("mean", "max"),
+    "the completion times of a `short` flow's objects, from the SYN until the sender learns that all was received",
+    at="fct.fct_s", untabled=("mean", "max"),
     aliases={"p50": ("fct",)},
 )  # fmt: skip
 stored(
     "unfinished", "flow", "1", "unfinished objects",
-    "objects of a `short` flow that started in the window and did not finish before the end of the run",
+    "objects of a `short` flow that started in the window and did not finish",
     "fct.unfinished",
 )  # fmt: skip
 stored(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from bakeoff.errors import MeasureError
 from bakeoff.measure.catalogue import FROM_ONE, SHARE
@@ -15,8 +15,6 @@ from bakeoff.measure.registration import Edge, Take, known, measure
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
-
-_JAIN: Final = "Jain, Chiu, Hawe: DEC-TR-301, 1984"
 
 
 @measure(
@@ -31,7 +29,7 @@ def _total_goodput(run: MeasuredRun, flows: str | None = None, *, begin: Edge = 
 @measure(
     "jain", "run", "1", "Jain's index",
     "Jain's index (Σx)² / (n Σx²) of the goodputs of the long TCP flows that share a queue",
-    source=_JAIN, needs=("received",), at="jain", bounds=SHARE,
+    source="Jain, Chiu, Hawe: DEC-TR-301, 1984", needs=("received",), at="jain", bounds=SHARE,
 )  # fmt: skip
 def _jain(run: MeasuredRun, queue: str | None = None, *, begin: Edge = None, end: Edge = None) -> float:
     return jain([goodput(run, flow, begin=begin, end=end) for flow in run.sharing(queue).flows])
@@ -57,12 +55,12 @@ def _delivery_rates(of: str) -> Take:
 measure(
     "jain_delivery_rate", "run", "1", "Jain's index of the delivery rates",
     "Jain's index of the delivery rates of these flows",
-    source=_JAIN, at="jain_delivery_rate", bounds=SHARE,
+    at="jain_delivery_rate", bounds=SHARE,
 )(_delivery_rates("jain_delivery_rate"))  # fmt: skip
 measure(
     "ratio_delivery_rate", "run", "1", "ratio of the delivery rates",
     "largest over smallest delivery rate of these flows",
-    source="l4s-tests, steady_state.go", at="ratio_delivery_rate", bounds=FROM_ONE,
+    source="l4s-tests", at="ratio_delivery_rate", bounds=FROM_ONE,
 )(_delivery_rates("ratio_delivery_rate"))  # fmt: skip
 
 
