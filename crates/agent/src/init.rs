@@ -1,5 +1,19 @@
 //! PID 1 of a virtual-time kernel. PID 1 itself only mounts, reaps and powers off; the work is done by a child ([`worker`]), so that a
-//! worker that dies still ends in a message and a halted machine. `docs/agent.md` describes SCRIPT.json.
+//! worker that dies still ends in a message and a halted machine.
+//!
+//! Boot the kernel with `init=/path/of/bakeoff-agent -- init /path/of/SCRIPT.json`; further words are ignored. The order:
+//!
+//! 1. `proc` on /proc, `sysfs` on /sys, `tmpfs` on /tmp and /run; then the script's mounts. Files of the host below /tmp
+//!    or /run need a mount, except the script and the agent's binary.
+//! 2. Sleep `settle_s`, because a virtual-time kernel has coarse timers before its first tick.
+//! 3. `setup`; the first command that fails ends the run. Neighbouring commands of `ip` or `tc` in one namespace share a
+//!    process (`-batch -`), and `sysctl`, `cat`, `sleep` and `insmod` are done here: a process costs more than its work.
+//! 4. The plan, the shell, or both; with both, the end of the shell ends the plan.
+//! 5. `teardown`, also after a failure.
+//! 6. `status`: `{"format": 1, "status": "ok" | "failed", "phase": "setup" | "run" | "teardown" | null, "error": null | "…"}`.
+//! 7. sync, and power off. An error is also on the console.
+//!
+//! Commands get `LC_ALL=C` and a PATH of the system's folders. `tests/data/script.json` is an example.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -30,22 +44,29 @@ pub const WORKER: &str = "init-worker";
 #[serde(deny_unknown_fields)]
 struct Script {
     format: u32,
+    /// Pause before the set-up, in seconds of the guest; 1 if absent.
     #[serde(default = "one_second")]
     settle_s: f64,
+    /// Mounted in order; each target is made if absent.
     #[serde(default)]
     mounts: Vec<Mount>,
+    /// Output of the set-up, below each command line (`+ mid: ip netns add mid`).
     #[serde(default)]
     log: Option<PathBuf>,
     #[serde(default)]
     setup: Vec<Step>,
+    /// PLAN.json ([`crate::plan`]); its epoch should be null.
     #[serde(default)]
     plan: Option<Value>,
+    /// A user's command, beside the plan or in its place.
     #[serde(default)]
     shell: Option<Shell>,
+    /// Output of the teardown, like `log`.
     #[serde(default)]
     teardown_log: Option<PathBuf>,
     #[serde(default)]
     teardown: Vec<Step>,
+    /// Where the outcome is written.
     #[serde(default)]
     status: Option<PathBuf>,
 }
@@ -68,12 +89,15 @@ struct Mount {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
+    /// For messages.
     node: String,
+    /// Named network namespace, entered without a mount of /sys; none = the agent's own.
     #[serde(default)]
     netns: Option<String>,
     argv: Vec<String>,
     #[serde(default)]
     stdin: Option<String>,
+    /// Keeps running; gets SIGTERM after the run and 5 s to end. Set-up only.
     #[serde(default)]
     background: bool,
 }
@@ -288,16 +312,14 @@ mod tests {
     use super::*;
 
     fn documented() -> Value {
-        let page = include_str!("../../../docs/agent.md");
-        let blocks: Vec<&str> =
-            page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-        let plan: Value = serde_json::from_str(blocks[0]).expect("the plan is JSON");
-        let mut script: Value = serde_json::from_str(blocks[2]).expect("the script is JSON");
-        script["plan"] = plan;
+        let mut script: Value =
+            serde_json::from_str(include_str!("../tests/data/script.json")).expect("the script is JSON");
+        script["plan"] =
+            serde_json::from_str(include_str!("../tests/data/plan.json")).expect("the plan is JSON");
         script
     }
 
-    /// The script of docs/agent.md, with the plan above it, is what this file reads.
+    /// The example script with the example plan.
     #[test]
     fn the_documented_script_is_accepted() {
         let (script, plan) = Script::parse(&documented().to_string()).expect("accepted");
@@ -315,13 +337,12 @@ mod tests {
 
     #[test]
     fn a_shell_may_stand_in_place_of_the_plan() {
-        let page = include_str!("../../../docs/agent.md");
-        let block = page.split("```json\n").skip(4).find_map(|rest| rest.split("```").next());
         let mut script = documented();
         script.as_object_mut().expect("an object").remove("plan");
         let said = Script::parse(&script.to_string()).err().expect("nothing to do");
         assert!(said.starts_with("plan: is missing;"), "{said}");
-        script["shell"] = serde_json::from_str(block.expect("the shell")).expect("it is JSON");
+        script["shell"] =
+            serde_json::from_str(include_str!("../tests/data/shell.json")).expect("the shell is JSON");
         let (read, plan) = Script::parse(&script.to_string()).expect("accepted");
         assert!(plan.is_none() && read.shell.is_some_and(|shell| shell.argv[0] == "/bin/bash"));
         script["shell"]["argv"] = json!([]);

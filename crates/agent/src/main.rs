@@ -1,4 +1,5 @@
-//! `bakeoff-agent`: makes the traffic of a run on a real kernel and samples it. `docs/agent.md` says what it reads and writes.
+//! `bakeoff-agent`: makes the traffic of a run on a real kernel and samples it. `docs/lab.md` describes its
+//! commands, [`plan`] and [`init`] what it reads, and [`output`] what it writes.
 
 mod batch;
 mod borrowed;

@@ -1,4 +1,7 @@
-//! PLAN.json: the traffic and the sampling of one agent. `docs/agent.md` describes every key.
+//! PLAN.json: the traffic and the sampling of one agent. `tests/data/plan.json` is an example.
+//!
+//! Times are in seconds from t = 0. Unknown keys are refused with their path. `name` is that of the flow or probe in the
+//! output; a source and its sink share it. Sizes of probes are those of the IP packet; sizes of sources are payload.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -22,13 +25,13 @@ pub const FORMAT: u32 = 1;
 /// A checked plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The sampling clock, in seconds.
+    /// Ticks at 0, 1, 2 … times this, up to and including `duration_s`, in seconds.
     pub sample_interval_s: f64,
-    /// Length of the run, in seconds.
+    /// Length of the run, in seconds: no sample and no request after it.
     pub duration_s: f64,
-    /// How long answers to probes are awaited after the run, in seconds.
+    /// How long answers to probes are awaited after the run, in seconds; 2 if absent.
     pub drain_s: f64,
-    /// t = 0; none = as soon as all is ready.
+    /// t = 0, the same for all agents of a run; none = 0.1 s after every role is ready.
     pub epoch: Option<Epoch>,
     /// The text file to write.
     pub output: PathBuf,
@@ -121,9 +124,9 @@ pub struct TcpSource {
     pub netns: Option<String>,
     /// The sink.
     pub to: SocketAddrV4,
-    /// TCP_CONGESTION.
+    /// TCP_CONGESTION, as the kernel knows it (`prague`, not `prague@2020-08`).
     pub cc: String,
-    /// 0 to 63.
+    /// Of data, 0 to 63.
     #[serde(default)]
     pub dscp: u8,
     /// When the SYN is sent, in seconds.
@@ -599,13 +602,10 @@ mod tests {
         json!([role])
     }
 
-    /// The documents of docs/agent.md are what this file reads.
     #[test]
     fn the_documented_plan_is_accepted() {
-        let page = include_str!("../../../docs/agent.md");
-        let from = page.find("```json\n").expect("a plan in docs/agent.md") + 8;
-        let text = &page[from..from + page[from..].find("```").expect("its end")];
-        let plan = Plan::from_value(serde_json::from_str(text).expect("JSON")).expect("accepted");
+        let document = serde_json::from_str(include_str!("../tests/data/plan.json")).expect("JSON");
+        let plan = Plan::from_value(document).expect("accepted");
         assert_eq!((plan.roles.len(), plan.queues.len(), plan.changes.len()), (7, 1, 1));
         let Role::TcpSource(source) = &plan.roles[1] else { panic!("the second role is the tcp-source") };
         assert_eq!((source.dscp, source.netns.as_deref(), &source.source), (19, Some("cli"), &Source::Bulk));

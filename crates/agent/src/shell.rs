@@ -1,5 +1,15 @@
 //! A command of a person's inside the guest, at the other end of a line to the host: a shell with a terminal, or a command without one.
-//! `docs/agent.md` describes the frames on the line.
+//!
+//! Frames go over the line in both directions: a letter, the length of the payload (two bytes, big-endian), the payload.
+//!
+//! | letter | from | payload |
+//! |---|---|---|
+//! | `r` | guest | none: ready; the host sends nothing before |
+//! | `o`, `e` | guest | output; errors of a command without a terminal |
+//! | `x` | guest | exit code, four bytes: 128 + signal if killed, 127 if it cannot be started |
+//! | `i` | host | input; empty at its end |
+//! | `w` | host | rows and columns of the terminal, two bytes each |
+//! | `s` | host | a signal for the process group of a command without a terminal, one byte |
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -124,7 +124,7 @@ def _check_kernel(engine: VirtualTime, asked: Asked) -> None:
 
 
 def _script(engine: VirtualTime, run: Run, asked: Asked, folder: Path) -> dict[str, Any]:
-    """For PID 1 (docs/agent.md)."""
+    """For PID 1 (crates/agent/src/shell.rs)."""
     from bakeoff.engines.lab import agent
     from bakeoff.engines.lab.topology import topology
 

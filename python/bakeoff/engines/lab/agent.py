@@ -133,7 +133,7 @@ def document(
     node: str | None = None,
     epoch: Epoch | None = None,
 ) -> Document:
-    """PLAN.json (docs/agent.md); `find_program` gives the path of each program that changes use.
+    """PLAN.json (crates/agent/src/plan.rs); `find_program` gives the path of each program that changes use.
 
     With a `node`, only what that machine does; `epoch` is t = 0.
     """

@@ -87,7 +87,7 @@ class Placed(TypedDict):
 class TcpSink(Placed):
     """Receives a TCP flow.
 
-    docs/agent.md says what this and the other roles do, and `crates/agent/src/plan.rs` reads them.
+    `crates/agent/src/plan.rs` describes this and the other roles.
     """
 
     role: Literal["tcp-sink"]

@@ -1,4 +1,4 @@
-"""Flows and probes as roles of the agent (docs/agent.md)."""
+"""Flows and probes as roles of the agent (crates/agent/src/plan.rs)."""
 
 from __future__ import annotations
 
