@@ -61,7 +61,7 @@ def test_nothing_that_a_stranger_writes_becomes_shell():
 
 
 def test_every_input_of_the_regression_test_is_used_and_described():
-    text, page = WORKFLOWS["kernel-regression"].read_text(), (ROOT / "docs/kernel-regression.md").read_text()
+    text, page = WORKFLOWS["kernel-regression"].read_text(), (ROOT / "docs/compare.md").read_text()
     for name, told in inputs().items():
         assert f"inputs.{name} }}}}" in text, name
         [row] = re.findall(rf"^\| `{name}` \|.*\| (.*)\|$", page, re.MULTILINE)
@@ -70,7 +70,7 @@ def test_every_input_of_the_regression_test_is_used_and_described():
 
 
 def test_the_example_of_the_page_gives_inputs_that_are_there():
-    [example] = re.findall(r"```yaml title=.*?\n(.*?)```", (ROOT / "docs/kernel-regression.md").read_text(), re.DOTALL)
+    [example] = re.findall(r"```yaml title=.*?\n(.*?)```", (ROOT / "docs/compare.md").read_text(), re.DOTALL)
     [job] = yaml.safe_load(example)["jobs"].values()
     needed = {name for name, told in inputs().items() if told.get("required")}
     assert needed <= set(job["with"]) <= set(inputs())
