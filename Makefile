@@ -178,7 +178,7 @@ studies: setup ## the pages of docs/studies: the runs that are missing, then the
 	$(BIN)/bakeoff render catalog/studies/*.md --results results/verify/sim --results results/studies --out docs/studies/ --record
 
 architecture: setup ## the picture of docs/architecture.md, from the code
-	$(BIN)/python docs/draw_rooms.py
+	$(BIN)/python docs/draw_modules.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) target dist build

@@ -1,4 +1,4 @@
-"""The rooms of python/bakeoff stand in one order: each imports from those before it, and never backwards."""
+"""The packages of python/bakeoff have one order: each imports only from those before it."""
 
 import ast
 from pathlib import Path
@@ -46,12 +46,12 @@ ORDER = (
 """Lowest first. A campaign stands above the engines that it calls and the measures that it has taken of each run."""
 
 
-def room(path: Path) -> str:
+def package(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imported(text: str) -> list[tuple[int, str]]:
-    """The rooms that a module imports from, with the line; also inside of functions and for types only."""
+    """The packages that a module imports from, with the line; also inside of functions and for types only."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -74,18 +74,18 @@ def backward(text: str, of: str) -> list[tuple[int, str]]:
     return [(line, name) for line, name in imported(text) if ORDER.index(name) > ORDER.index(of)]
 
 
-def test_no_room_imports_from_one_after_it():
+def test_no_package_imports_from_one_after_it():
     wrong = [
-        f"{path.relative_to(PACKAGE)}:{line}: {room(path)} imports {name}"
+        f"{path.relative_to(PACKAGE)}:{line}: {package(path)} imports {name}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for line, name in backward(path.read_text(encoding="utf-8"), room(path))
+        for line, name in backward(path.read_text(encoding="utf-8"), package(path))
     ]
     assert wrong == []
 
 
-def test_every_room_has_a_place_in_the_order():
-    rooms = {room(path) for path in PACKAGE.rglob("*.py")} | {"_sim"}
-    assert rooms == set(ORDER)
+def test_every_package_has_a_place_in_the_order():
+    packages = {package(path) for path in PACKAGE.rglob("*.py")} | {"_sim"}
+    assert packages == set(ORDER)
 
 
 @pytest.mark.parametrize(

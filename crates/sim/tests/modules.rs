@@ -1,4 +1,4 @@
-//! The rooms of the simulator stand in one order, and a file imports only from its own room and those before it.
+//! The modules of the simulator have one order: a file imports only from its own module and those before it.
 //!
 //! Read are the `use` lines and every `crate::` path in the code, comments excepted. Tests at the bottom of a file
 //! may look everywhere: they are the file's readers, not its parts.
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 const ORDER: [&str; 10] =
     ["base", "packet", "qdisc", "cc", "tcp", "network", "endpoint", "record", "sim", "build"];
 
-fn place(room: &str) -> Option<usize> {
-    ORDER.iter().position(|name| *name == room)
+fn place(module: &str) -> Option<usize> {
+    ORDER.iter().position(|name| *name == module)
 }
 
-/// What stands against the order in the text of one file of a room.
-fn against(room: &str, text: &str) -> Vec<String> {
-    let own = place(room).expect("a folder of the crate is a room");
+/// What stands against the order in the text of one file of a module.
+fn against(module: &str, text: &str) -> Vec<String> {
+    let own = place(module).expect("a folder of the crate is a module");
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut found = Vec::new();
     for (number, line) in code.lines().enumerate() {
@@ -28,7 +28,7 @@ fn against(room: &str, text: &str) -> Vec<String> {
                 found.push(format!("{}: {}", number + 1, line.trim()));
             }
         }
-        if room != "sim" && line.starts_with("impl Sim ") {
+        if module != "sim" && line.starts_with("impl Sim ") {
             found.push(format!("{}: {}: only sim/ adds to Sim", number + 1, line.trim()));
         }
     }
@@ -50,15 +50,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_room_imports_only_from_rooms_before_it() {
+fn a_module_imports_only_from_modules_before_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
     for path in files(&root) {
         let relative = path.strip_prefix(&root).expect("below the sources");
         let Some(folder) = relative.parent().and_then(|p| p.components().next()) else { continue };
-        let room = folder.as_os_str().to_string_lossy().into_owned();
+        let module = folder.as_os_str().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).expect("a source is text");
-        found.extend(against(&room, &text).iter().map(|line| format!("src/{}:{line}", relative.display())));
+        found.extend(against(&module, &text).iter().map(|line| format!("src/{}:{line}", relative.display())));
     }
     assert!(found.is_empty(), "against the order {}:\n{}", ORDER.join(" > "), found.join("\n"));
 }
