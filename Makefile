@@ -19,7 +19,7 @@ READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak exact bench bench-flows bench-ns3 validation gallery docs architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak exact bench bench-flows bench-ns3 validation gallery docs studies verdict architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -176,6 +176,12 @@ studies: setup ## the pages of docs/studies: the runs that are missing, then the
 	rm -rf results/studies
 	mapfile -t runs <catalog/studies/runs.txt && $(BIN)/bakeoff run "$${runs[@]}" --seeds 3 --out results/studies --quiet
 	$(BIN)/bakeoff render catalog/studies/*.md --results results/verify/sim --results results/studies --out docs/studies/ --record
+
+# Separate from `studies`: no claim has to be decided for it, so that it takes minutes.
+verdict: setup ## docs/verdict.md: the runs of catalog/verdict/runs.txt that are missing, then the page and its pictures (5 minutes)
+	rm -rf results/verdict
+	mapfile -t runs <catalog/verdict/runs.txt && $(BIN)/bakeoff run "$${runs[@]}" --seeds 5 --out results/verdict --quiet
+	$(BIN)/bakeoff render catalog/verdict/verdict.md --results results/verdict --out docs/ --record
 
 architecture: setup ## the picture of docs/architecture.md, from the code
 	$(BIN)/python docs/draw_modules.py

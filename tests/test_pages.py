@@ -4,6 +4,7 @@ Nothing is run, and no results are needed. A study is rendered again from what t
 """
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from bakeoff.claims import claim as claims
 from bakeoff.claims import expected
 from bakeoff.claims.verdict import DIFFERS, NOT, worse
 from bakeoff.render import recorded
+from bakeoff.scenario import catalog
 from bakeoff.tables import claim_report
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = sorted((ROOT / "catalog/studies").glob("*.md"))
 STUDIES = ROOT / "docs/studies"
+VERDICT = ROOT / "catalog/verdict/verdict.md"
+PAGES = {template: STUDIES / template.name for template in TEMPLATES} | {VERDICT: ROOT / "docs/verdict.md"}
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +30,29 @@ def known():
     return {key: worse([word for word in row if word]) for key, row in expected.load().items()}
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
-def test_a_study_is_what_its_template_and_its_answers_give(template):
-    assert recorded.difference(template, STUDIES / template.name) is None
+@pytest.mark.parametrize("template", PAGES, ids=lambda path: path.stem)
+def test_a_page_is_what_its_template_and_its_answers_give(template):
+    assert recorded.difference(template, PAGES[template]) is None
+
+
+def test_the_runs_of_the_verdict_are_those_that_it_asks_for():
+    """`make verdict` does no other runs and misses none; the recorded kernel verdicts are today's."""
+    chosen = {run.name for run in catalog.select((VERDICT.parent / "runs.txt").read_text().split("\n")[:-1])}
+    answers = recorded.answers(PAGES[VERDICT])
+    asked = "\n".join(question for question in answers if question.startswith(("measure(", "dots(")))
+    assert {name for name in chosen if json.dumps(name) not in asked} == set()
+    suites = "|".join(sorted({name.partition("/")[0] for name in chosen}))
+    assert set(re.findall(rf'"((?:{suites})/[^"]+)"', asked)) == chosen
+    for question, answer in answers.items():
+        if one := re.fullmatch(r'claim\("([^"]+)", "kernel"\)', question):
+            assert answer == worse([word for word in expected.load()[one[1], "kernel"] if word]), question
+
+
+def test_every_picture_of_the_verdict_is_shown():
+    page = PAGES[VERDICT]
+    shown = {page.parent / link for link in re.findall(r"\]\(([^)#]+\.svg)\)", page.read_text(encoding="utf-8"))}
+    assert shown == set((page.parent / "verdict").iterdir())
+    assert sum(path.stat().st_size for path in shown) < 300_000
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)

@@ -52,6 +52,15 @@ claims:
     needs: a real line
 """
 
+# Of the third seed one flow is missing.
+REFERENCE = """suite,scenario,run,flow,measure,value,unit,source,seed
+tiny,one,10ms,a,goodput,3000000,bit/s,a kernel,1
+tiny,one,10ms,b,goodput,1000000,bit/s,a kernel,1
+tiny,one,10ms,a,goodput,2000000,bit/s,a kernel,2
+tiny,one,10ms,b,goodput,2000000,bit/s,a kernel,2
+tiny,one,10ms,a,goodput,9000000,bit/s,a kernel,3
+"""
+
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
@@ -60,7 +69,11 @@ def done(tmp_path_factory):
     from bakeoff.scenario import catalog
 
     top = tmp_path_factory.mktemp("render")
-    for name, text in {"suites/tiny/one.yaml": SCENARIO, "claims/tiny.yaml": CLAIMS}.items():
+    for name, text in {
+        "suites/tiny/one.yaml": SCENARIO,
+        "claims/tiny.yaml": CLAIMS,
+        "references/kernel.csv": REFERENCE,
+    }.items():
         path = top / "catalog" / name
         path.parent.mkdir(parents=True)
         path.write_text(text)
@@ -125,6 +138,31 @@ def test_numbers_are_means_over_the_seeds(render, summaries):
     )
 
 
+def test_a_measure_can_be_of_recorded_numbers(render):
+    # 3 / 1 and 2 / 2: the mean is 2, and Student's 12.706 times 1.414 / sqrt(2) is 12.7, cut at 0.
+    code, page, _ = render(
+        "{{ measure('goodput(\"a\") / goodput(2)', 'tiny/one/10ms', reference='kernel', digits=1) }}\n"
+        "{{ measure('goodput(1)', 'tiny/one/10ms', reference='kernel', unit='Mbit/s', interval=false) }}\n"
+    )
+    # (3 + 2 + 9) / 3
+    assert (code, page.splitlines()) == (0, ["2.0 [0.0, 14.7]", "4.67 Mbit/s"])
+
+
+LOOKS = "{'ours': 'cubic', 'kernel': 'black hollow'}, axis='a / b', name='who', alt='who wins'"
+
+
+def test_dots_are_a_picture_of_measures(render, tmp_path, summaries):
+    rows = "{'near': {'ours': 'tiny/one/10ms', 'kernel': {'run': 'tiny/one/10ms', 'reference': 'kernel'}}}"
+    code, page, _ = render("{{ dots(" + rows + ", 'goodput(1) / goodput(2)', " + LOOKS + ", log=true, mark=1.0) }}")
+    assert (code, page) == (0, "![who wins](page/who.svg)")
+    goodputs = [
+        [summaries["10ms", seed].flows[flow].steady_state.goodput_bps for flow in ("a", "b")] for seed in (1, 2, 3)
+    ]
+    ratio = sum(one / other for one, other in goodputs) / 3
+    words = re.findall(r">([^<>]+)</text>", (tmp_path / "out/page/who.svg").read_text())
+    assert {"near", "ours", "kernel", "a / b", "2.00", f"{ratio:.2f}"} <= set(words)
+
+
 def test_tables_have_columns_and_measures_of_the_runs(render, summaries):
     code, page, _ = render(
         "{{ table('tiny/one/*', columns={'Jain': 'jain', 'marks': 'marks() + 1'}, sort='-rtt', head='path') }}\n"
@@ -138,6 +176,12 @@ def test_tables_have_columns_and_measures_of_the_runs(render, summaries):
     assert re.fullmatch(rf"\| 10ms \| {jain[1]:.4g} \| [0-9.]+( ± [0-9.]+)? packets \|", lines[3])
     assert lines[4:7] == ["| run | n |", "| --- | ---: |", "| near | 3 |"]
     assert lines[7].startswith("### tiny/one, steady state 1 s to 4 s")
+
+
+def test_what_the_catalog_says_of_a_claim_needs_no_runs(answers, monkeypatch):
+    monkeypatch.setattr(Verdicts, "one", lambda *_: pytest.fail("decided"))
+    assert answers.claim("tiny/longer", "published") == "0.5 (± 10%)"
+    assert answers.claim("tiny/longer", "kernel") == ""
 
 
 def test_claims_are_decided_from_the_results(render):
@@ -248,6 +292,26 @@ def test_answers_that_are_none_are_refused(render, tmp_path, kept, said):
         ("{{ plot('tiny/one/10ms', seed=4) }}", 1, "no repetition with seed 4; there are: 1, 2, 3"),
         ("{{ measure('goodputt(1)', 'tiny/one/10ms') }}", 1, "unknown measure 'goodputt'; did you mean 'goodput'?"),
         ("{{ measure('goodput(3)', 'tiny/one/10ms') }}", 1, "no flow 3; there are 2"),
+        ("{{ measure('goodput(1)', 'tiny/one/10ms', reference='none') }}", 1, "reference: unknown 'none'; there are:"),
+        ("{{ measure('goodput(1)', 'tiny/one/40ms', reference='kernel') }}", 1, "'kernel' has no 'goodput(1)' of tiny"),
+        (
+            "{{ measure('jain()', 'tiny/one/10ms', reference='kernel') }}",
+            1,
+            "'jain()' with a reference; expected deliv",
+        ),
+        ("{{ dots({'a': {'x': 'tiny/one/10ms'}}, 'jain()', " + LOOKS + ") }}", 1, "'x' has no look; there are: ours,"),
+        ("{{ dots({}, 'jain()', " + LOOKS + ") }}", 1, "0 dots; expected 1 to 60"),
+        ("{{ dots({'a': {'ours': {'runs': 'x'}}}, 'jain()', " + LOOKS + ") }}", 1, "expected a run, or a mapping with"),
+        (
+            "{{ dots({'a': {'ours': 'tiny/one/10ms'}}, '1 < jain()', " + LOOKS + ") }}",
+            1,
+            "is true or false; expected a",
+        ),
+        (
+            "{{ dots({}, 'jain()', " + LOOKS.replace("black", "dotted") + ") }}",
+            1,
+            "look: 'dotted hollow'; expected one",
+        ),
         ("{{ measure('goodput(1)', 'tiny/one/*') }}", 1, "names 2 runs, such as tiny/one/10ms"),
         ("{{ measure('goodput(1)', 'tiny/one/10ms', unit='ms') }}", 1, "has no unit 'ms'; expected one of bit"),
         ("{{ measure(1, 'tiny/one/10ms') }}", 1, "should be a valid string"),

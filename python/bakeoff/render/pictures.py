@@ -13,7 +13,9 @@ from bakeoff.plots import draw, kinds
 from bakeoff.plots.style import save
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.figure import Figure
 
     from bakeoff.results import Result
 
@@ -39,9 +41,16 @@ class Pictures:
         `of` says what is drawn: a name can be of one thing only. BakeoffError for a page without a file, too many
         pictures, and all that cannot be drawn.
         """
+        extension = options.pop("format")
+        return self._made(name, of, extension, lambda: _drawn(results, extension, **options))
+
+    def draw(self, name: str, of: tuple[Any, ...], extension: str, figure: Callable[[], Figure]) -> str:
+        """As `add`, of a figure that the caller makes."""
+        return self._made(name, of, extension, lambda: _saved(figure(), extension))
+
+    def _made(self, name: str, of: tuple[Any, ...], extension: str, draw: Callable[[], bytes]) -> str:
         if self.folder is None:
             raise RenderError("the page is printed, and a picture needs a file beside it; say where with --out")
-        extension = options.pop("format")
         if extension not in FORMATS:
             raise RenderError(f"format: '{extension}'; expected {' or '.join(FORMATS)}")
         path = f"{self.folder}/{file_name(name)}.{extension}"
@@ -51,7 +60,7 @@ class Pictures:
             return path
         if len(self.made) == MOST_PICTURES:
             raise RenderError(f"more than {MOST_PICTURES} pictures; expected fewer")
-        self.made[path] = _drawn(results, extension, **options)
+        self.made[path] = draw()
         self._of[path] = of
         return path
 
@@ -75,6 +84,10 @@ def _drawn(
         if len(made) != 1:
             raise RenderError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
         figure = made[0]
+    return _saved(figure, extension)
+
+
+def _saved(figure: Figure, extension: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
         path = save(figure, Path(folder) / f"picture.{extension}")
         return small(path.read_bytes()) if extension == "png" else path.read_bytes()

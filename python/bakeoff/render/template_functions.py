@@ -19,8 +19,11 @@ from bakeoff.errors import MeasureError, RenderError
 from bakeoff.expressions import quantity
 from bakeoff.expressions.grammar import ExpressionError
 from bakeoff.expressions.nodes import TRUTH
+from bakeoff.measure.measured_run import flow_of
+from bakeoff.plots import dots as dot_plot
 from bakeoff.plots import kinds as picture_kinds
 from bakeoff.plots.draw import DEFAULT
+from bakeoff.references import MEASURES
 from bakeoff.render import network_text
 from bakeoff.render.pictures import Pictures
 from bakeoff.results.epochs import epochs
@@ -43,6 +46,8 @@ CLAIM_PARTS: Final = (
     "claim", "where", "says", "published", "ours", "verdict", "kernel", "cause", "explained"
 )  # fmt: skip
 """What `claim` and `claims` can tell."""
+_OF_THE_CATALOG: Final = ("claim", "where", "says", "published", "kernel")
+"""What needs no runs."""
 _COLUMNS: Final = ("says", "published", "ours", "verdict", "cause")
 """Of `claims`, if nothing else is asked for."""
 
@@ -117,17 +122,61 @@ class Functions:
         unit: str | None = None,
         digits: int | None = None,
         interval: bool = True,
+        reference: str | None = None,
     ) -> str:
         """A number in the claims' own language (docs/claims.md), as mean and 95 % interval over the repetitions.
 
         `run` is one run, or several by the names that `of` has in the expression. Of a comparison whether it holds.
+        With `reference` (the name of a file of catalog/references) from the numbers that others recorded of the run.
         """
-        ours, text = self._measured(expression, run)
+        ours, text = self._measured(expression, run, reference)
         if isinstance(ours, str):
             return ours
         return _number(ours, unit, digits, interval=interval, what=text)
 
-    def _measured(self, text: str, run: object) -> tuple[Ours | str, str]:
+    def dots(
+        self,
+        rows: dict[str, dict[str, str | dict[str, str]]],
+        measure: str,
+        looks: dict[str, str],
+        *,
+        axis: str,
+        name: str,
+        alt: str,
+        unit: str | None = None,
+        log: bool = False,
+        mark: float | None = None,
+        format: str = "svg",  # noqa: A002 (a template's word)
+    ) -> str:
+        """A dot plot: a row per set-up, and in it a dot with its 95 % interval for each variant.
+
+        `rows` has by row label and variant the run, or a mapping with `run` and optionally `reference` and `measure`,
+        which replaces that of the picture. `looks` has the variants in their order, and each one's colour
+        (`plots.dots.look`). Values are in `unit`; `mark` is a vertical line, also in `unit`.
+        """
+        drawn = {
+            label: {variant: self._dot(measure, _entry_of(entry), unit) for variant, entry in row.items()}
+            for label, row in rows.items()
+        }
+        styles = {variant: dot_plot.look(words) for variant, words in looks.items()}
+        path = self._pictures.draw(
+            name, (str(rows), measure, axis, unit), format,
+            lambda: dot_plot.figure(drawn, styles, axis=axis, log=log, mark=mark),
+        )  # fmt: skip
+        return f"![{label(alt)}]({path})"
+
+    def _dot(self, measure: str, entry: dict[str, str], unit: str | None) -> dot_plot.Dot:
+        ours, text = self._measured(entry.get("measure", measure), entry["run"], entry.get("reference"))
+        if isinstance(ours, str):
+            raise RenderError(f"dots: '{text}' is true or false; expected a number")
+        factor = 1.0 if unit is None else _factor(ours, unit, text)
+        low, high = ours.interval or (ours.mean, ours.mean)
+        shown = quantity.formatted(ours.mean / factor, None)
+        return dot_plot.Dot(ours.mean / factor, low / factor, high / factor, shown)
+
+    def _measured(self, text: str, run: object, reference: str | None = None) -> tuple[Ours | str, str]:
+        if reference is not None:
+            return self._recorded(text, run, reference), text
         named = run if isinstance(run, dict) else {None: run}
         chosen = {short: self._store.repetitions([self._store.one(name)]) for short, name in named.items()}
         try:
@@ -138,6 +187,36 @@ class Functions:
         if expression.unit == TRUTH:
             return (HOLDS if all(values) else DIFFERS if any(values) else NOT), text
         return Ours((tuple(values),), expression.unit, expression.limits), text
+
+    def _recorded(self, text: str, run: object, reference: str) -> Ours:
+        """An expression of the numbers that a reference has of a run, over its seeds."""
+        found = self._store.repetitions([self._store.one(run)])[0].run
+        try:
+            expression = parse(text, ())
+            flows = {
+                call: flow_of(found, flow).name
+                for call in expression.calls
+                for key, flow in call.arguments
+                if call.measure in MEASURES and key == "flow" and not isinstance(flow, float)
+                if len(call.arguments) == 1
+            }  # fmt: skip
+        except (ExpressionError, MeasureError) as error:
+            raise RenderError(f"measure: {error}") from None
+        if other := next((call for call in expression.calls if call not in flows), None):
+            raise RenderError(f"measure: '{other}' with a reference; expected {', '.join(MEASURES)} of a flow")
+        at = (found.suite, found.scenario, found.run)
+        lines = {
+            (line.flow, line.measure, line.seed): line.value
+            for line in choose_references([], reference) if (line.suite, line.scenario, line.run) == at
+        }  # fmt: skip
+        values = []
+        for seed in sorted({seed for _, _, seed in lines}, key=lambda seed: seed or 0):
+            wanted = {call: (flow, call.measure, seed) for call, flow in flows.items()}
+            if all(key in lines for key in wanted.values()):
+                values.append(expression.number({call: lines[key] for call, key in wanted.items()}))
+        if not values:
+            raise RenderError(f"measure: the reference '{reference}' has no '{text}' of {'/'.join(at)}")
+        return Ours((tuple(values),), expression.unit, expression.limits)
 
     def table(
         self,
@@ -194,6 +273,8 @@ class Functions:
 
     def claim(self, name: str, part: str | None = None) -> str:
         """The verdict on a claim with its numbers; or one part of what is known of it: see `CLAIM_PARTS`."""
+        if part in _OF_THE_CATALOG:
+            return escaped(_part(self._verdicts.undecided(name), part))
         each = self._verdicts.one(name)
         if part is not None:
             return escaped(_part(each, part))
@@ -306,11 +387,7 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
         return claims_shown.value(ours) if interval else quantity.formatted(ours.mean, ours.unit)
     base, factor = (ours.unit, 1.0)
     if unit is not None:
-        known = units.unit_of(unit)
-        if known is None or known[1] != ours.unit:
-            able = quantity.UNITS.get(ours.unit or "", "none")
-            raise RenderError(f"measure: '{what}' has no unit '{unit}'; expected one of {able}")
-        base, factor = unit, float(known[0])
+        base, factor = unit, _factor(ours, unit, what)
     places = 2 if digits is None else digits
     text = f"{ours.mean / factor:,.{places}f}"
     if interval and ours.ci95 is not None and ours.interval is not None:
@@ -320,6 +397,23 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
         text += both if cut else f" ± {ours.ci95 / factor:,.{places}f}"
     name = "" if base in (None, "1") else f" {base}"
     return f"{text}{name}"
+
+
+def _factor(ours: Ours, unit: str, what: str) -> float:
+    """What one of the unit is in the base unit. BakeoffError if the number has no such unit."""
+    known = units.unit_of(unit)
+    if known is None or known[1] != ours.unit:
+        able = quantity.UNITS.get(ours.unit or "", "none")
+        raise RenderError(f"measure: '{what}' has no unit '{unit}'; expected one of {able}")
+    return float(known[0])
+
+
+def _entry_of(entry: str | dict[str, str]) -> dict[str, str]:
+    if isinstance(entry, str):
+        return {"run": entry}
+    if "run" not in entry or not entry.keys() <= {"run", "reference", "measure"}:
+        raise RenderError(f"dots: {entry}; expected a run, or a mapping with 'run', 'reference' and 'measure'")
+    return entry
 
 
 def _in_order(flat: Mapping[str, Mapping[str, filters.Value]], sort: str | None, condition: str | None) -> list[str]:

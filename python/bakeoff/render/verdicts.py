@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
-from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, decide, of_claims
+from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, cannot, decide, of_claims
 from bakeoff.errors import RenderError
 
 if TYPE_CHECKING:
@@ -34,15 +34,25 @@ class Verdicts:
 
         BakeoffError for a pattern without a claim, and for a run that is not there; it names the run.
         """
+        chosen = self._chosen(pattern)
+        new = [claim for claim in chosen if claim.name not in self._known]
+        self._known.update((each.claim.name, each) for each in self._decided(new))
+        return [self._known[claim.name] for claim in chosen]
+
+    def _chosen(self, pattern: object) -> list[Claim]:
         if not isinstance(pattern, str) or not pattern:
             raise RenderError(f"claim: {pattern!r}; expected a name such as 'DOCUMENT/CLAIM', or a glob on such names")
         if self._claims is None:
             self._claims = load()
         exact = [claim for claim in self._claims if pattern in (claim.name, claim.document)]
-        chosen = exact or select(self._claims, pattern)
-        new = [claim for claim in chosen if claim.name not in self._known]
-        self._known.update((each.claim.name, each) for each in self._decided(new))
-        return [self._known[claim.name] for claim in chosen]
+        return exact or select(self._claims, pattern)
+
+    def undecided(self, name: object) -> Decided:
+        """The one claim of this name, as the catalog has it; no run is needed."""
+        found = self._chosen(name)
+        if len(found) != 1:
+            raise RenderError(f"claim: '{name}' names {len(found)} claims, such as {found[0].name}; expected one")
+        return cannot(found[0], "it was not asked for")
 
     def one(self, name: object) -> Decided:
         """The one claim of this name. BakeoffError if a glob means several."""
