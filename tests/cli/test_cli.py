@@ -557,3 +557,14 @@ def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
         "bakeoff: begun: holds no results; its campaign was interrupted before the first; go on with: "
         "bakeoff run 'fake/s1*' -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
     )
+
+
+def test_tables_have_formats(cli):
+    rows = cli("list", "fake/s1*", "-f", "csv")[1].splitlines()
+    assert rows[0] == "run,title,simulated_s"
+    assert rows[1].startswith("fake/s1-first/a,")
+    assert json.loads(cli("list", "fake/s1*", "-f", "json")[1]) == json.loads(cli("list", "fake/s1*", "--json")[1])
+    assert cli("duel", "cubic", "reno", "--duration", "2s", "--out", "d", "-f", "csv")[1].startswith("suite,scenario,")
+    assert "| run " in cli("results", "d", "-f", "markdown")[1]
+    [row] = json.loads(cli("results", "d", "-f", "json")[1])
+    assert row["status"] == "ok"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Engine, Json, Only, Set, Yes, tell_code
+from bakeoff.cli.options import Engine, Format, FormatOption, Json, Only, Set, Yes, tell_code
+
+if TYPE_CHECKING:
+    from bakeoff.text.markup import Format as Form
 
 
 def list_(
@@ -21,9 +24,11 @@ def list_(
             autocompletion=complete.scenario,
         ),
     ] = None,
+    *,
     only: Only = None,
     set_: Set = None,
     yes: Yes = False,
+    format_: FormatOption = Format.terminal,
     as_json: Json = False,
 ) -> None:
     """List the scenarios of the catalog, or the runs of one.
@@ -36,7 +41,7 @@ def list_(
       bakeoff list linux -k bbr            of these, the runs whose name holds a word
       bakeoff list mine.yaml               the runs of a scenario of your own
     """
-    from bakeoff.cli.output import print_table
+    from bakeoff.cli.output import print_rows
     from bakeoff.scenario import catalog, parse_settings
     from bakeoff.text.columns import Column
 
@@ -58,17 +63,17 @@ def list_(
         tell_code(chosen)
         rows = [{"run": run.key, "title": run.title, "simulated_s": run.duration_s} for run in chosen]
         count, simulated_s = len(chosen), sum(run.duration_s for run in chosen)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    form: Form = "json" if as_json else format_.value
     what = "scenario" if scenarios else "run"
-    columns = [Column("", [str(row[what]) for row in rows], text=True)]
+    heads = ("", "", "", "") if form == "terminal" else (what, "runs", "simulated", "title")
+    columns = [Column(heads[0], [str(row[what]) for row in rows], text=True)]
     if scenarios:
-        columns.append(Column("", [f"{row['runs']} run{'s' * (row['runs'] != 1)}" for row in rows]))
-    columns.append(Column("", [f"{row['simulated_s']:.0f} s" for row in rows]))
-    columns.append(Column("", [str(row["title"]) for row in rows], text=True))
-    print_table(columns)
-    typer.echo(f"in all: {count} runs, {simulated_s:.0f} s simulated", err=True)
+        columns.append(Column(heads[1], [f"{row['runs']} run{'s' * (row['runs'] != 1)}" for row in rows]))
+    columns.append(Column(heads[2], [f"{row['simulated_s']:.0f} s" for row in rows]))
+    columns.append(Column(heads[3], [str(row["title"]) for row in rows], text=True))
+    print_rows(f"{what}s", rows, columns, form)
+    if form != "json":
+        typer.echo(f"in all: {count} runs, {simulated_s:.0f} s simulated", err=True)
 
 
 def show(

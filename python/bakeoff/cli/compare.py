@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Json, Only
-from bakeoff.cli.table import Format, chosen_results
+from bakeoff.cli.options import Format, FormatOption, Json, Only
+from bakeoff.cli.table import chosen_results
 from bakeoff.errors import UsageError
 
 
@@ -60,7 +60,7 @@ def compare(
         bool,
         typer.Option("--each", help="Also end with 1 if a single number is outside of its bound and 'apart'."),
     ] = False,
-    format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    format_: FormatOption = Format.terminal,
     packets: Annotated[
         bool, typer.Option("--packets", help="Compare two runs with captures, or two captures, packet by packet.")
     ] = False,

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import How, Observations, Seed, Seeds, Yes, takes
+from bakeoff.cli.options import Format, FormatOption, How, Observations, Seed, Seeds, Yes, takes
 from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.scenario import Run
+    from bakeoff.text.markup import Format as Form
 
 _PATIENCE_S: Final = 60.0
 _TIMES: Final = 100
@@ -60,6 +61,7 @@ def duel(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/duels/ and the time of day")
     ] = None,
+    format_: FormatOption = Format.terminal,
     observations: Observations,
     how: _How,
 ) -> None:
@@ -102,12 +104,18 @@ def duel(
     if report.failed:
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]
-    if how.as_json:
+    form: Form = "json" if how.as_json else format_.value
+    if form == "json":
         records = [
             {"results": str(result.path), "run": result.key, "summary": result.summary and result.summary.to_json()}
             for result in found
         ]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2))
+        return
+    if form != "terminal":
+        from bakeoff.tables import results_table
+
+        sys.stdout.write(results_table.render(found, format=form, reference=None))
         return
     _show(found, matrix=every.count() > 1)
     typer.echo(f"next:    bakeoff plot {shlex.quote(str(root if len(found) > 1 else found[0].path))}")

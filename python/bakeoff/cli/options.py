@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -46,6 +47,18 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
     return f"ssh:{inventory.expanduser().absolute()}"
 
 
+class Format(StrEnum):
+    """How a table is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+    latex = "latex"
+    html = "html"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
 Engine = Annotated[
     str, typer.Option(help="What does the runs: sim, kernel, netns or ssh.", autocompletion=complete.engine)
 ]

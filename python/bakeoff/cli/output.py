@@ -16,11 +16,12 @@ import typer
 from bakeoff.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from bakeoff.text.columns import Column
+    from bakeoff.text.markup import Format
 
 
 class _Stream:
@@ -115,6 +116,22 @@ def print_table(columns: Sequence[Column]) -> None:
         sys.stdout.write(plain(line.plain.rstrip()) + "\n")
     if left:
         say(f"no room for: {', '.join(column.head for column in left)}; a wider terminal shows them", err=True)
+
+
+def print_rows(title: str, rows: Sequence[Mapping[str, object]], columns: Sequence[Column], form: Format) -> None:
+    """Print plain records as JSON or CSV, or their columns as a table in one of the other formats."""
+    import json
+
+    from bakeoff.text import markup
+
+    if form == "terminal":
+        print_table(columns)
+    elif form == "json":
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif form == "csv":
+        sys.stdout.write(markup.as_csv(rows))
+    else:
+        sys.stdout.write(markup.written(form, [markup.Block(title, columns)], []))
 
 
 def say(text: str, indent: int = 0, *, err: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from itertools import chain
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Json, Only
-from bakeoff.cli.output import print_table
+from bakeoff.cli.options import Format, FormatOption, Json, Only
+from bakeoff.cli.output import print_rows
 from bakeoff.cli.table import OneRun, chosen_run
 from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.text.markup import Format as Form
 
 
 def results(
@@ -34,6 +34,7 @@ def results(
         Literal["ok", "failed"] | None, typer.Option(help="Only runs of this status, or campaigns that have one.")
     ] = None,
     only: Only = None,
+    format_: FormatOption = Format.terminal,
     as_json: Json = False,
 ) -> None:
     """List stored campaigns, or the runs of one.
@@ -46,11 +47,12 @@ def results(
       bakeoff results results/latest -k pie --json
     """
     rows = _campaigns(status, only) if folder is None else _runs(folder, status, only)
-    if as_json:
+    form: Form = "json" if as_json else format_.value
+    if form in ("json", "csv"):
         whole = [
             {key: " ".join(value) if key == "what" and value else value for key, value in row.items()} for row in rows
         ]
-        typer.echo(json.dumps(whole, indent=2))
+        print_rows("", whole, [], form)
         return
     if not rows:
         typer.echo("nothing is stored here that fits", err=True)
@@ -59,9 +61,10 @@ def results(
 
     shown = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
     right = {"runs", "failed", "half-written", "seconds", "size"}
-    print_table(
-        [Column(key, [row[key] for row in shown], _KEPT.get(key, ALWAYS), text=key not in right) for key in shown[0]]
-    )
+    columns = [
+        Column(key, [row[key] for row in shown], _KEPT.get(key, ALWAYS), text=key not in right) for key in shown[0]
+    ]
+    print_rows("campaigns" if folder is None else str(folder), rows, columns, form)
 
 
 _KEPT: Final = {"note": 2, "half-written": 3, "date": 4, "engine": 5, "size": 6}

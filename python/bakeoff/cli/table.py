@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Only
+from bakeoff.cli.options import Format, FormatOption, Only
 from bakeoff.errors import ResultsError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -46,17 +46,6 @@ OneRun = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """How a table is written."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    csv = "csv"
-    json = "json"
-    latex = "latex"
-    html = "html"
-
-
 class Rows(StrEnum):
     """What a table has one row of."""
 
@@ -71,7 +60,7 @@ def table(
     results: Results = None,
     *,
     only: Only = None,
-    format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    format_: FormatOption = Format.terminal,
     rows: Annotated[
         Rows | None,
         typer.Option(
