@@ -146,4 +146,4 @@ def test_runs_are_selected_by_name(cli):
         rows = cli("table", "x", "-k", only, "-f", "csv", "--columns", "run")[1].splitlines()
         assert rows == ["run", "b"]
     assert len(bakeoff.load("x").select("s2")) == 0
-    assert "-k: 's2' names none of 2 runs in x, such as fake/s1-first/a" in cli("table", "x", "-k", "s2")[2]
+    assert "-k: 's2' matches none of 2 runs in x, such as fake/s1-first/a" in cli("table", "x", "-k", "s2")[2]

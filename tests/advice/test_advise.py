@@ -344,11 +344,11 @@ def test_what_cannot_be_done_is_said_before_anything_runs(tmp_path, cli, monkeyp
     monkeypatch.chdir(tmp_path)
     assert cli("advise", "--html", "no/such/page.html")[::2] == (
         2,
-        "bakeoff: --html: no/such/page.html: there is no folder no/such\n",
+        "bakeoff: --html: no/such/page.html: no such folder no/such\n",
     )
     code, _, err = cli("advise", "--resume")
     assert (code, err) == (
         2,
-        "bakeoff: results/advise/latest: no advice yet that could be gone on with; expected --out\n",
+        "bakeoff: results/advise/latest: no advice to resume; expected --out\n",
     )
     assert list(tmp_path.iterdir()) == []

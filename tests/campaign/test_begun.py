@@ -50,13 +50,15 @@ def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
     Path("mycc.py").write_text(CC + "    mended = True\n")  # another source: the run is resolved anew
     code, out, err = cli("run", "--last-failed", "-j", "1", "--allow-code")
     assert (code, out.splitlines()[0][:14]) == (0, "2 runs: 2 done")
-    assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno --seeds 2 --trace cc\n")
+    assert err.startswith(
+        "options of the resumed campaign: mine.yaml --set network.rtt=30ms -k reno --seeds 2 --trace cc\n"
+    )
     done = results.survey(Path("results/latest")).results
     assert [(run.ok, run.run.seed, run.run.trace) for run in done] == [
         (True, 1, ["cc"]),
         (True, 2, ["cc"]),
     ]
-    assert cli("run", "--last-failed")[1].endswith(": no run failed\n")
+    assert cli("run", "--last-failed")[1].endswith(": no failed runs\n")
 
 
 def test_resume_takes_the_options_that_the_campaign_was_begun_with(cli):
@@ -64,8 +66,8 @@ def test_resume_takes_the_options_that_the_campaign_was_begun_with(cli):
     [gone, kept] = results.scan("results/x")
     shutil.rmtree(gone)
     code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
-    assert (code, out.splitlines()[0][:31]) == (0, "2 runs: 1 done, 1 there already")
-    assert err.startswith("as the campaign was begun: --set flows.0.cc=reno\n")
+    assert (code, out.splitlines()[0][:25]) == (0, "2 runs: 1 done, 1 skipped")
+    assert err.startswith("options of the resumed campaign: --set flows.0.cc=reno\n")
     assert [path.name for path in results.scan("results/x")] == [gone.name, kept.name]
     assert cc_of(results.read(gone))[0] == "reno"
     code, _, err = cli("run", "mine.yaml", "--resume", "--set", "flows.0.cc=bbr")
@@ -79,14 +81,14 @@ def test_resume_takes_seeds_traces_and_captures_too(cli):
     [first, second] = results.scan("results/x")
     shutil.rmtree(second)
     code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
-    assert (code, out.splitlines()[0][:31]) == (0, "2 runs: 1 done, 1 there already")
-    assert err.startswith("as the campaign was begun: -k reno --seeds 2 --trace cc --capture 'm>b'\n")
+    assert (code, out.splitlines()[0][:25]) == (0, "2 runs: 1 done, 1 skipped")
+    assert err.startswith("options of the resumed campaign: -k reno --seeds 2 --trace cc --capture 'm>b'\n")
     assert results.scan("results/x") == [first, second]
     again = results.read(second).run
     assert (again.trace, again.captures) == (["cc"], ["m>b"])
     code, out, err = cli("run", "mine.yaml", "--resume", "--seeds", "3", "-j", "1")  # one more makes no other campaign
-    assert (code, out.splitlines()[0][:31]) == (0, "3 runs: 1 done, 2 there already")
-    assert err.startswith("as the campaign was begun: -k reno --trace cc --capture 'm>b'\n")
+    assert (code, out.splitlines()[0][:25]) == (0, "3 runs: 1 done, 2 skipped")
+    assert err.startswith("options of the resumed campaign: -k reno --trace cc --capture 'm>b'\n")
 
 
 def test_campaign_json_keeps_the_request_as_an_object(cli):
@@ -164,8 +166,8 @@ def test_a_campaign_that_an_older_bakeoff_began_is_continued(cli):
     del document["request"]
     file.write_text(json.dumps(document))
     code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
-    assert (code, out.startswith("1 runs: 1 there already in ")) == (0, True)
-    assert err.startswith("as the campaign was begun: --set network.rtt=30ms -k reno\n")
+    assert (code, out.startswith("1 runs: 1 skipped in ")) == (0, True)
+    assert err.startswith("options of the resumed campaign: --set network.rtt=30ms -k reno\n")
     code, _, err = cli("run", "mine.yaml", "--resume", "--set", "network.rtt=50ms")
     assert (code, "'--set network.rtt=50ms' is not part of it" in err) == (2, True)
 

@@ -140,7 +140,7 @@ def test_the_command_says_where_the_dashboard_is(tmp_path, cli, scheduler, monke
     monkeypatch.chdir(tmp_path)
     code, out, err = cli(*words("run", "fake/s1*", "--out", "c", "--dask", scheduler.scheduler_address))
     assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 done")
-    assert f"dask: {scheduler.dashboard_link} shows what the workers do\n" in err
+    assert f"dask: dashboard at {scheduler.dashboard_link}\n" in err
 
 
 @pytest.mark.parametrize(

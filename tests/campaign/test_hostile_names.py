@@ -121,7 +121,7 @@ def test_a_campaign_has_a_name_below_results(tmp_path, cli, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     code, _, err = cli("run", "l4s-tests/s7*", "--name", name)
     assert (code, printable(err)) == (2, err)
-    assert "is no name for a folder below results/" in err
+    assert "invalid folder name" in err
     assert list(tmp_path.iterdir()) == []
 
 

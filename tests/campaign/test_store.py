@@ -209,19 +209,19 @@ def test_the_command_shows_and_empties(tmp_path, cli, place, monkeypatch):
     run = words("run", "fake/s1*", "--store", place, "-j", "1", "-q")
     assert cli(*run, "--out", "one")[0] == 0
     code, out, err = cli(*run[:-1], "--out", "two")
-    assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 taken from the store")
-    assert "fake/s1-first/a: taken from the store" in err
+    assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 cached")
+    assert "fake/s1-first/a: cached" in err
     code, _, err = cli("duel", "reno", "cubic", "--duration", "2s", "--store", place, "--out", "three")
     assert (code, "taken" in err) == (0, False)
     code, _, err = cli("duel", "reno", "cubic", "--duration", "2s", "--store", place, "--out", "four")
-    assert (code, "taken from the store: 1 of 1 runs" in err) == (0, True)
+    assert (code, "cached: 1 of 1 runs" in err) == (0, True)
     code, out, _ = cli("store", place, "--json")
     shown = json.loads(out)
     assert (shown["runs"], shown["bytes"] > 0) == (4, True)
     assert cli("store", place, "--empty", "--yes")[1].endswith(f": removed 4 runs, {out_size(shown['bytes'])}\n")
     assert json.loads(cli("store", place, "--json")[1])["runs"] == 0
     assert len(results.scan("one")) == 3
-    assert cli("store", "none") == (2, "", "bakeoff: store: 'none' is no store; expected a path or a URL\n")
+    assert cli("store", "none") == (2, "", "bakeoff: store: 'none' means no store; expected a path or a URL\n")
 
 
 def out_size(count: int) -> str:

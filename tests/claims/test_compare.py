@@ -330,7 +330,7 @@ def test_each_ends_with_1_at_a_number_that_the_median_hides(monkeypatch, cli, tm
     assert code == 1
     assert "0.105" in out
     assert cli("compare", "patched", "base", "--each", "--bound", "goodput=0.11")[0] == 0
-    assert "leave out --each" in cli("compare", "patched", "base", "--own", "--each")[2]
+    assert "--own: not valid with --each" in cli("compare", "patched", "base", "--own", "--each")[2]
 
 
 def test_the_function_takes_runs_and_gives_what_the_command_prints(monkeypatch):

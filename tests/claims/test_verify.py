@@ -102,7 +102,7 @@ def test_verdicts_are_computed_printed_and_kept(verify, recorded, monkeypatch):
     # Two claims hold, one does not, two cannot be run.
     assert out.splitlines()[-1].split() == ["tiny", "5", "2", "1", "0", "0", "2"]
     # Two runs, three seeds each; nothing was done a second time.
-    assert err.count("was there already") == 6
+    assert err.count("skipped, already done") == 6
 
 
 def test_what_another_verify_recorded_meanwhile_stays(recorded, monkeypatch):
@@ -183,7 +183,7 @@ def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
     code, _, err = verify("full")
     assert code == 0
     assert "its runs are of other models or versions; they are done again" in err
-    assert "was there already" not in err
+    assert "skipped, already done" not in err
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
     [
         (["nothing-such"], "'nothing-such' names no claim; expected for example"),
         (["--seeds", "2"], "Invalid value for '--seeds'"),
-        (["--set", "network.rtt=20ms", "--record"], "--set changes the runs; --record and --write-docs are for"),
-        (["--dry-run", "--record"], "--dry-run decides nothing"),
-        (["tiny/rtt", "--write-docs"], "--write-docs writes about all claims"),
+        (["--set", "network.rtt=20ms", "--record"], "--set: not valid with --record"),
+        (["--dry-run", "--record"], "--dry-run: not valid with --record"),
+        (["tiny/rtt", "--write-docs"], "--write-docs: needs all claims"),
         (["--engine", "none"], "unknown engine 'none'"),
     ],
 )

@@ -171,7 +171,7 @@ def test_show_a_run_is_json_and_says_what_is_in_effect(cli):
 def test_show_a_scenario_is_its_file(cli):
     code, out, err = cli("show", "fake/s1-first")
     assert (code, out) == (0, (CATALOG / "suites/fake/s1-first.yaml").read_text())
-    assert "3 runs have this name; the first is fake/s1-first/a" in err
+    assert "3 runs match; the first is fake/s1-first/a" in err
     assert "mid>srv: pie limit 1000p (a)" in err
 
 
@@ -251,16 +251,16 @@ def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
     [
         (["run", "nothing*"], "names no run of the catalog"),
         (["run", "*/a", "--engine", "smi"], "unknown engine 'smi'; there is: sim"),
-        (["run", "*/a", "--out", "x", "--name", "y"], "--out and --name both say where the results go"),
-        (["run", "*/a", "--name", "../x"], "'../x' is no name for a folder"),
-        (["run", "*/a", "--name", "latest"], "'latest' is no name for a folder"),
-        (["run", "*/a", "--name", "duels"], "'duels' is no name for a folder"),
+        (["run", "*/a", "--out", "x", "--name", "y"], "--out and --name: mutually exclusive"),
+        (["run", "*/a", "--name", "../x"], "invalid folder name '../x'"),
+        (["run", "*/a", "--name", "latest"], "invalid folder name 'latest'"),
+        (["run", "*/a", "--name", "duels"], "invalid folder name 'duels'"),
         (["run", "*/a", "--note", "two\nlines"], "note: 'two\\nlines' holds a character that cannot be printed"),
         (["run", "*/a", "--resume"], "results/latest: no campaign yet"),
         (["run", "*/a", "--out", "file"], "file: is a file; expected a folder for the results"),
         (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
         (["plot", "nowhere"], "nowhere: no such results folder"),
-        (["table", "empty"], "empty: holds no results; make some: bakeoff run"),
+        (["table", "empty"], "empty: no results; create some: bakeoff run"),
         (["duel", "prague", "cubic", "--rate", "50"], "duel: network.bottleneck.rate: '50' has no unit"),
         (["run", "*/a", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["run", "*/a", "--seeds", "0"], "Invalid value for '--seeds'"),
@@ -295,7 +295,7 @@ def test_x_begins_no_run_after_one_that_failed(cli, folder, jobs):
     assert code == 1
     done = len(results.scan(folder / "x"))
     assert 1 <= done < 8
-    assert f"stopped at a failure: {8 - done} of 8 runs were not begun\n" in err
+    assert f"stopped after a failure: {8 - done} of 8 runs not started\n" in err
     assert out.startswith(f"{done} runs: ")
 
 
@@ -305,7 +305,7 @@ def test_last_failed_does_those_again_in_their_place(cli, folder):
     code, out, _ = cli("run", "*/violates", "fake/s1*", "--last-failed", "-j", "1")
     assert (code, out.splitlines()[0][:16]) == (1, "1 runs: 1 failed")
     assert (folder / "x" / "fake" / "s2-second" / "violates" / "run.json").stat().st_mtime_ns > before
-    assert cli("run", "fake/s1*", "--last-failed") == (0, "x: no such run failed\n", "")
+    assert cli("run", "fake/s1*", "--last-failed") == (0, "x: no matching failed runs\n", "")
 
 
 def test_durations_shows_the_longest_first(cli):
@@ -326,8 +326,8 @@ def test_quiet_shows_only_what_failed(cli):
 
 def test_verbose_shows_when_a_run_begins(cli):
     err = cli("run", "*/a", "--out", "x", "-v")[2]
-    assert re.fullmatch(r"      fake/s1-first/a: begins\n\[1/1\] fake/s1-first/a: \d\.\d\d s\n", err)
-    assert "--quiet and --verbose were both given" in cli("run", "*/a", "-q", "-v", "--out", "y")[2]
+    assert re.fullmatch(r"      fake/s1-first/a: started\n\[1/1\] fake/s1-first/a: \d\.\d\d s\n", err)
+    assert "--quiet and --verbose: mutually exclusive" in cli("run", "*/a", "-q", "-v", "--out", "y")[2]
 
 
 def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
@@ -337,12 +337,12 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
     finally:
         signal.signal(signal.SIGINT, before)
     assert (code, out) == (130, "")
-    assert "interrupted: 6 of 8 runs are in x\n" in err
-    assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2 --engine fake\n" in err
+    assert "interrupted: 6 of 8 runs finished in x\n" in err
+    assert "continue with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2 --engine fake\n" in err
     assert list(folder.rglob("*.partial")) == []
     code, out, _ = cli("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
     assert code == 0
-    assert out.startswith("6 runs: 6 there already in ")
+    assert out.startswith("6 runs: 6 skipped in ")
     assert "results: x\n" in out
 
 
@@ -413,7 +413,7 @@ def test_table_of_one_run_in_a_format_beside_a_reference(cli):
     assert (code, "reference: unknown 'nowhere'" in err) == (2, True)
     code, _, err = cli("table", "*/z")
     assert code == 2
-    assert "'*/z' is no folder, and no run in results/three has such a name" in err
+    assert "'*/z': no such folder, and no match among the runs in results/three" in err
 
 
 @pytest.mark.usefixtures("three")
@@ -460,17 +460,17 @@ def test_plot_of_a_campaign_and_of_a_run(cli, folder):
         (["--kind", "pie"], "unknown 'pie'; expected one of tcp_delivery_with_rtt, "),
         (
             ["--kind", "queue", "--out", "all.svg"],
-            "--out: 'all.svg' is one file, and there are several pictures; end it in /",
+            "--out: 'all.svg' is a file, but there are several pictures",
         ),
         (
             ["--out", "a.jpg"],
-            "--out: 'a.jpg' is no picture's name; expected a file that ends in .svg, .png, .pdf, or a",
+            "--out: 'a.jpg' has no known suffix; expected a file ending in .svg, .png, .pdf",
         ),
-        (["--out", "a.svg", "-f", "png"], "--out: 'a.svg' is no png, which --format asks for"),
+        (["--out", "a.svg", "-f", "png"], "--out: 'a.svg' does not match --format png"),
         (["--measure", "jain"], "--measure: only valid with --kind sweep or heatmap, not with 'bars'"),
         (["--kind", "sweep", "--y", "rtt"], "--y: only valid with --kind heatmap, not with 'sweep'"),
-        (["--kind", "cwnd", "--scale", "var"], "--scale: 'cwnd' has no scales; these have: tcp_delivery_with_rtt"),
-        (["--kind", "bars", "--overlay"], "--overlay: 'bars' shows all runs in one picture anyway"),
+        (["--kind", "cwnd", "--scale", "var"], "--scale: only valid with --kind tcp_delivery_with_rtt"),
+        (["--kind", "bars", "--overlay"], "--overlay: not valid with --kind bars"),
     ],
 )
 def test_options_of_plot_that_do_not_fit(cli, folder, arguments, message):
@@ -554,7 +554,7 @@ def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
     code, _, err = cli("table", "begun")
     assert (code, err) == (
         2,
-        "bakeoff: begun: holds no results; its campaign was interrupted before the first; go on with: "
+        "bakeoff: begun: no results; its campaign was interrupted before the first run ended; continue with: "
         "bakeoff run 'fake/s1*' -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
     )
 

@@ -178,4 +178,6 @@ def test_no_room_for_temporary_files_is_told(cli, monkeypatch):
     monkeypatch.setattr("bakeoff.cli.app.app", full)
     status, _, err = cli("list")
     assert status == 2
-    assert err.startswith("bakeoff: No usable temporary directory found in ['/tmp', '/']; expected room in one of them")
+    assert err.startswith(
+        "bakeoff: No usable temporary directory found in ['/tmp', '/']; expected free space in one of them"
+    )

@@ -95,10 +95,10 @@ def test_a_budget_of_runs_leaves_out_points_and_resume_does_them():
     words = ["--over", "network.rtt=lin:10ms..90ms:9", "-k", "pfifo", "--out", "s"]
     told = swept(*words, "--budget", "5")
     assert "5 runs at 5 points" in told.stderr
-    assert "the budget leaves out 4 points" in told.stderr
+    assert "the budget excludes 4 points" in told.stderr
     assert len(results.scan("s")) == 5
     told = swept(*words, "--resume")
-    assert "9 runs: 4 done, 5 there already" in told.stdout
+    assert "9 runs: 4 done, 5 skipped" in told.stdout
     assert len(results.scan("s")) == 9
 
 
@@ -186,7 +186,7 @@ def test_an_adaptive_sweep_goes_on_where_it_was(tmp_path):
     assert "12 runs: 12 done" in told.stdout
     first = sorted(path.name for path in results.scan("s"))
     told = swept(*words, "--budget", "20", "--resume")
-    assert "there already" in told.stdout
+    assert "skipped" in told.stdout
     assert len(results.scan("s")) >= 20
     assert set(first) <= {path.name for path in results.scan("s")}
 

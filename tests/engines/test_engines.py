@@ -56,7 +56,7 @@ def test_exact_is_of_the_simulator(cli, tmp_path):
     words = ("duel", "cubic", "reno", "--duration", "2s", "--out", str(tmp_path / "out"), "--exact")
     code, _, err = cli(*words, "--engine", "kernel")
     assert code == 2
-    assert "--exact is for --engine sim; --engine kernel takes no shortcuts" in err
+    assert "--exact: only valid with --engine sim, not with 'kernel'" in err
     assert cli(*words)[0] == 0
     assert results.read_campaign(tmp_path / "out").engine == "sim:exact"
 

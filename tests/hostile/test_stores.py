@@ -149,7 +149,7 @@ def test_emptying_asks(cli, folder, monkeypatch):
     code, out, err = cli("store", "S", "--empty")
     assert (code, out) == (2, "")
     assert err.endswith(
-        "bakeoff: store --empty: asks before it removes, and standard input is no terminal; expected --yes\n"
+        "bakeoff: store --empty: cannot ask for confirmation, standard input is not a terminal; expected --yes\n"
     )
     monkeypatch.setattr(
         "bakeoff.cli.results.sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})("n\n")

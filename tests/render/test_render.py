@@ -356,12 +356,12 @@ def test_nothing_is_written_if_the_last_line_is_wrong(render, tmp_path):
     ("options", "said"),
     [
         (["--results", "nowhere"], "nowhere: no such results folder"),
-        (["--record"], "--record is about pages in files; expected --out too"),
-        (["--out", "in/"], "the page would take the place of its template"),
+        (["--record"], "--record: needs --out"),
+        (["--out", "in/"], "the page would overwrite its template in/"),
         (["in/no.md", "--out", "out/"], "in/no.md: no such template"),
-        (["in/other/page.md", "--out", "out/"], "two templates have the same name"),
-        (["--out", "out"], "--out: 'out' could be a page or a folder; expected 'out.md' or 'out/'"),
-        (["in/other/page.md", "--out", "out"], "'out' is one file, and there are 2 templates"),
+        (["in/other/page.md", "--out", "out/"], "--out: duplicate template name"),
+        (["--out", "out"], "--out: 'out' is ambiguous; expected 'out.md'"),
+        (["in/other/page.md", "--out", "out"], "'out' is a file, but there are 2 templates"),
         (["--out", "out/", "--check"], "out/page.answers.json: cannot be read: No such file or directory"),
     ],
 )

@@ -98,9 +98,9 @@ def test_what_is_there_is_refused_and_only_what_changed_goes_with_update(cli, he
     (run("a") / "run.json").write_text(json.dumps(document | {"wall_s": 7.0}, indent=1))
     (run("a") / CAPTURE).unlink()
     shutil.rmtree(run("b"))
-    assert re.match(r"1 run \(.* copied, 1 there already, to ", cli("push", "results/c", url, "--update")[1])
+    assert re.match(r"1 run \(.* copied, 1 unchanged, to ", cli("push", "results/c", url, "--update")[1])
     shutil.rmtree(run("c[1]*", "back"))
-    assert re.match(r"2 runs \(.* copied, 1 there already, from ", cli("pull", url, "back", "--update")[1])
+    assert re.match(r"2 runs \(.* copied, 1 unchanged, from ", cli("pull", url, "back", "--update")[1])
     assert content(run("a", "back")) == content(run("a"))
     assert run("a") / CAPTURE not in content("back")
     assert content(run("b", "back")) == {
@@ -202,7 +202,7 @@ def test_what_is_not_whole_there_is_left_out_and_said(cli, here):
     memory.pipe_file("/elsewhere/c/fake/s1-first/b/series.parquet", b"PAR1")
     code, out, err = cli("pull", "memory://elsewhere/c", "back")
     assert (code, out.startswith("1 run (")) == (0, True)
-    assert "left out, not whole there: fake/s1-first/a (it has no run.json) and 1 more" in err
+    assert "skipped, incomplete at the source: fake/s1-first/a (it has no run.json) and 1 more" in err
     assert [path.name for path in results.scan("back")] == ["c[1]*"]
     assert not run("b", "back").exists()
 
@@ -295,4 +295,4 @@ def test_through_a_real_sshd(cli, here, tmp_path, monkeypatch):
     assert content("elsewhere/c") == content("results/c")
     assert cli("pull", url, "back")[0] == 0
     assert content("back") == content("results/c")
-    assert cli("push", "results/c", url, "--update")[1].startswith("0 runs (0 B) copied, 3 there already")
+    assert cli("push", "results/c", url, "--update")[1].startswith("0 runs (0 B) copied, 3 unchanged")

@@ -139,7 +139,7 @@ def test_a_source_is_not_a_flow_nor_a_network_a_bottleneck(tmp_path):
 
 def test_a_way_without_a_rate_is_warned_of(tmp_path):
     [said] = warnings(runs(tmp_path, HEAD.replace("rate: 50mbit, ", "") + FLOW))
-    assert "nothing on the way has a rate" in said
+    assert "no link has a rate" in said
     rated = "rtt: 20ms, links: [{ends: [mid, srv], rate: 5mbit}]"
     assert warnings(runs(tmp_path, HEAD.replace("rate: 50mbit, ", "").replace("rtt: 20ms", rated) + FLOW)) == []
     assert (

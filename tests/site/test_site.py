@@ -217,7 +217,7 @@ def test_a_run_whose_samples_cannot_be_read_has_a_page_that_says_so(cli, done, t
     (run / "series.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
     code, _, err = cli("site", str(tmp_path / "c"), "--out", str(tmp_path / "out"))
     assert code == 0
-    assert err.count("its page says that it cannot be read") == 1
+    assert err.count("unreadable run, noted on its page") == 1
     place = tmp_path / "out" / "runs" / "local" / "s"
     assert "This run cannot be read" in (place / "fq_codel" / "index.html").read_text(encoding="utf-8")
     assert sum((path / "measures.js").is_file() for path in place.iterdir()) == 4

@@ -19,7 +19,7 @@ _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 some runs failed, 2 something that the user can put right, 130 Ctrl-C.
+    """Run the command line: 0 success, 1 failed runs or differences, 2 invalid input, 130 Ctrl-C.
 
     143 and 129 after SIGTERM and SIGHUP. A reader of the output that leaves early (`| head`) is no failure.
     """
@@ -55,7 +55,7 @@ def main() -> None:
         if error.filename is not None:
             status = _complain(f"{error.filename}: {error.strerror}")
         elif (error.strerror or "").startswith("No usable temporary directory"):
-            status = _complain(f"{error.strerror}; expected room in one of them, or TMPDIR set to a folder that has it")
+            status = _complain(f"{error.strerror}; expected free space in one of them, or in TMPDIR")
         elif error.errno in _CANNOT_WRITE:
             output.discard(sys.stdout)
             status = _complain(f"standard output: {error.strerror}")

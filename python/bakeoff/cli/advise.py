@@ -15,21 +15,21 @@ from bakeoff.errors import BakeoffError, UsageError
 @takes(how=How)
 def advise(
     *,
-    up: Annotated[str, typer.Option(help="The line's rate from the household.")] = "20mbit",
-    down: Annotated[str, typer.Option(help="The line's rate to the household.")] = "100mbit",
-    rtt: Annotated[str, typer.Option(help="Round-trip time to the servers on the empty line.")] = "30ms",
+    up: Annotated[str, typer.Option(help="Upstream rate of the line.")] = "20mbit",
+    down: Annotated[str, typer.Option(help="Downstream rate of the line.")] = "100mbit",
+    rtt: Annotated[str, typer.Option(help="Round-trip time to the servers on an idle line.")] = "30ms",
     link: Annotated[
         str,
         typer.Option(
             metavar="KIND",
-            help="What the line adds to each packet: plain (nothing), ethernet, docsis, vdsl or adsl.",
+            help="Per-packet overhead of the line: plain (none), ethernet, docsis, vdsl or adsl.",
         ),
     ] = "plain",
     buffer: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="How much an unmanaged queue holds.",
+            help="Size of the unmanaged queue.",
             show_default="250ms, but at least 128 kB and at most 4 MB",
         ),
     ] = None,
@@ -37,40 +37,38 @@ def advise(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A scenario of your own with other people, or other queues.",
+            help="Scenario file with another traffic mix or other queues.",
             show_default="advice/household of the catalog",
         ),
     ] = None,
     duration: Annotated[str, typer.Option(help="Simulated time of each run.")] = "60s",
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N.")] = 5,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="results/advise/ and the time of day")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/advise/TIMESTAMP")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Do only the runs that --out (or the latest advice) lacks.")
+        bool, typer.Option("--resume", help="Do only the runs that are missing in --out (or the latest advice).")
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the page to pass on, with pictures.", show_default=False),
+        typer.Option(metavar="FILE", help="Also write the report as an HTML page.", show_default=False),
     ] = None,
     how: How,
 ) -> None:
     """Recommend a queue for an access line.
 
-    A busy household with uploads, downloads, a call, games, a video and web pages uses the line through each queue that
-    one can choose today: none that is managed, pie, fq_codel, dualpi2, and a home router that shapes with cake. The
-    page says what each of them gives, recommends one by a rule that it states, and says how sure that is.
+    Runs a busy household (uploads, downloads, a call, games, video, web pages) through each candidate queue: unmanaged,
+    pie, fq_codel, dualpi2, and a home router that shapes with cake. The report compares them, recommends one, and
+    states the rule and the confidence.
 
-    Ctrl-C leaves whole results only; --resume does the rest.
+    Ctrl-C keeps finished runs; --resume continues.
 
     \b
     Examples:
       bakeoff advise --up 20mbit --down 100mbit --rtt 30ms
       bakeoff advise --up 1mbit --down 10mbit --rtt 40ms --link adsl
-      bakeoff advise --up 50mbit --down 1gbit --seeds 3 --html advice.html     a page to pass on
+      bakeoff advise --up 50mbit --down 1gbit --seeds 3 --html advice.html     also an HTML page
       bakeoff advise --up 20mbit --down 100mbit --json | jq -r .recommended
-      bakeoff show advice/household                      the household, to copy and change for --mix
-      bakeoff advise --mix HOUSEHOLD.yaml --resume       go on where the latest was interrupted
+      bakeoff show advice/household                      the default traffic mix, a template for --mix
+      bakeoff advise --mix HOUSEHOLD.yaml --resume       continue the latest, which was interrupted
     """
     from bakeoff import campaign, files
     from bakeoff.api import do_advise
@@ -119,7 +117,7 @@ def _latest() -> Path:
     from bakeoff import campaign
 
     if not campaign.LATEST_ADVICE.is_dir():
-        raise UsageError(f"{campaign.LATEST_ADVICE}: no advice yet that could be gone on with; expected --out")
+        raise UsageError(f"{campaign.LATEST_ADVICE}: no advice to resume; expected --out")
     return campaign.LATEST_ADVICE.resolve()
 
 
@@ -132,4 +130,4 @@ def _check_html(path: Path) -> None:
     except BakeoffError as error:
         raise UsageError(f"--html: {error}") from None
     if not path.parent.is_dir():
-        raise UsageError(f"--html: {path}: there is no folder {path.parent}")
+        raise UsageError(f"--html: {path}: no such folder {path.parent}")

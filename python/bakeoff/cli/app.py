@@ -64,7 +64,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _bakeoff(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """A laboratory for congestion control that fits in a laptop.
@@ -74,6 +74,6 @@ def _bakeoff(
       bakeoff duel prague cubic --qdisc "fq_codel flows 1" --rate 50mbit --rtt 20ms
       bakeoff list                    scenarios of the catalog
       bakeoff run 'l4s-tests/s6*'     all runs of one of them
-      bakeoff table                   results beside the published numbers
+      bakeoff table                   results next to the published numbers
       bakeoff plot                    pictures of the results
     """

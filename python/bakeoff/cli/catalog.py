@@ -1,4 +1,4 @@
-"""What there is to run: list, show, schema."""
+"""list, show, schema: the contents of the catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def list_(
     pattern: Annotated[
         str | None,
         typer.Argument(
-            help="Glob (or re:REGEX) on suite/scenario/run, or a scenario file: its runs.",
+            help="Glob (or re:REGEX) on suite/scenario/run, or a scenario file.",
             autocompletion=complete.scenario,
         ),
     ] = None,
@@ -38,8 +38,8 @@ def list_(
       bakeoff list                         all scenarios
       bakeoff list 'l4s-tests/s6*'         the runs that 'bakeoff run' would do
       bakeoff list 're:s1.*-pfifo' --json
-      bakeoff list linux -k bbr            of these, the runs whose name holds a word
-      bakeoff list mine.yaml               the runs of a scenario of your own
+      bakeoff list linux -k bbr            runs of a suite whose name contains a word
+      bakeoff list mine.yaml               the runs of a scenario file
     """
     from bakeoff.cli.output import print_rows
     from bakeoff.scenario import catalog, parse_settings
@@ -91,14 +91,14 @@ def show(
 ) -> None:
     """Print a scenario's YAML, or one run with every value.
 
-    The scenario (YAML) or the run (JSON) goes to standard output; what the engine makes of it to standard error.
+    The scenario (YAML) or the run (JSON) goes to standard output, the engine's settings for it to standard error.
 
     \b
     Examples:
       bakeoff show l4s-tests/s6-rfc3168
       bakeoff show 'l4s-tests/s6-rfc3168/*pie*' | jq .flows
       bakeoff show mine.yaml::'*pie*'
-      bakeoff show 'l4s-tests/s6-rfc3168/*pie*' --set network.rtt=40ms     with another value
+      bakeoff show 'l4s-tests/s6-rfc3168/*pie*' --set network.rtt=40ms     override a value
     """
     from bakeoff import engines
     from bakeoff.scenario import catalog, parse_settings
@@ -112,19 +112,19 @@ def show(
         typer.echo(json.dumps(first.model_dump(mode="json"), indent=2, ensure_ascii=False))
     sys.stdout.flush()
     if len(runs) > 1:
-        typer.echo(f"\n{len(runs)} runs have this name; the first is {first.key}", err=True)
+        typer.echo(f"\n{len(runs)} runs match; the first is {first.key}", err=True)
     tell_code(runs)
     typer.echo(f"\nIn effect ({engine}):\n{engines.get(engine).check(first).rstrip()}", err=True)
 
 
 class Files(StrEnum):
-    """What files a schema is for."""
+    """Kinds of files with a schema."""
 
     scenario = "scenario"
     claims = "claims"
 
 
-def schema(of: Annotated[Files, typer.Argument(help="Which files are meant.")] = Files.scenario) -> None:
+def schema(of: Annotated[Files, typer.Argument(help="Kind of file to print the schema for.")] = Files.scenario) -> None:
     """Print the JSON Schema of scenario or claim files.
 
     \b

@@ -35,7 +35,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="AXIS,…",
-            help="Show a distribution for each label of these axes; 'scenario' is an axis too.",
+            help="Group by these axes, one distribution per value; 'scenario' is an axis too.",
             show_default="one for all; with --own, scenario",
         ),
     ] = None,
@@ -43,22 +43,22 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="How far |ln(ours / theirs)| of a measure may go: goodput, tcp_delay_mean, tcp_delay_p99, "
+            help="Largest |ln(ours / theirs)| of a measure: goodput, tcp_delay_mean, tcp_delay_p99, "
             "little_delay_mean, little_delay_p99, marks, drops, ping_mean, ping_p99; repeatable.",
             show_default="goodput=0.05 tcp_delay_mean=0.15",
         ),
     ] = None,
     own: Annotated[
         bool,
-        typer.Option("--own", help="Show how far the seeds of THEIRS are from each other beside each distance."),
+        typer.Option("--own", help="Also show the distance between the seeds of THEIRS."),
     ] = False,
     unpaired: Annotated[
         bool,
-        typer.Option("--unpaired", help="Compare means of all seeds, also where both sides have the same seeds."),
+        typer.Option("--unpaired", help="Compare means over all seeds instead of pairs of equal seeds."),
     ] = False,
     each: Annotated[
         bool,
-        typer.Option("--each", help="Also end with 1 if a single number is outside of its bound and 'apart'."),
+        typer.Option("--each", help="Also exit with 1 if any number is out of bounds and 'apart'."),
     ] = False,
     format_: FormatOption = Format.terminal,
     packets: Annotated[
@@ -66,16 +66,16 @@ def compare(
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --packets: draw the difference of time over time.", show_default=False),
+        typer.Option(metavar="FILE", help="With --packets: plot the time difference over time.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare two campaigns statistically, engine against engine.
 
-    Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
-    a median is outside. With --each it also ends with 1 if a single number is outside and the seeds tell the two sides
-    apart. --own shows another table and ends with 0.
-    --packets ends with 1 unless both sides have the same data packets within 20 µs.
+    Shows the distribution of |ln(ours / theirs)| per measure and lists values out of bounds. The exit code is 1 if a
+    median is out of bounds. With --each it is also 1 if a single value is out of bounds and the seeds separate the two
+    sides. --own shows another table and exits with 0. --packets exits with 1 unless both sides have the same data
+    packets within 20 µs.
 
     \b
     Examples:
@@ -83,13 +83,13 @@ def compare(
       bakeoff run linux/single linux/pairs --out results/kernel --engine kernel
       bakeoff compare results/sim results/kernel --by qdisc
       bakeoff compare results/sim linux --own
-      bakeoff compare results/patched results/base --each     for a test of a patch
+      bakeoff compare results/patched results/base --each     regression test of a patch
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
       bakeoff compare --packets results/sim/local/mine/run results/kernel/local/mine/run --plot apart.svg
     """
     if packets:
         if only or by or bound or own or unpaired or each:
-            raise UsageError("--packets: takes --plot and --json; the other options are for campaigns")
+            raise UsageError("--packets: only valid with --plot and --json; the other options compare campaigns")
         from bakeoff.cli.compare_packets import compare_packets
 
         compare_packets(ours, theirs, plot=plot, as_json=as_json)
@@ -102,7 +102,7 @@ def compare(
     from bakeoff.cli.progress import patience
 
     if own and (bound or each):
-        raise UsageError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
+        raise UsageError(f"--own: not valid with {'--bound' if bound else '--each'}")
     bounds = bounds_of(bound, "--bound") if bound else None
     mine = ours, chosen_results(ours, only)[1]
     other = (theirs, chosen_results(theirs, only)[1]) if Path(theirs).is_dir() else theirs
@@ -127,7 +127,7 @@ def bounds_of(words: list[str], option: str) -> dict[str, float]:
     for word in words:
         measure, equals, value = word.partition("=")
         if measure in RENAMED:
-            warnings.warn(f"measure '{measure}' is now called '{RENAMED[measure]}'", FutureWarning, stacklevel=2)
+            warnings.warn(f"measure '{measure}' was renamed to '{RENAMED[measure]}'", FutureWarning, stacklevel=2)
             measure = RENAMED[measure]
         try:
             bounds[measure] = float(value)

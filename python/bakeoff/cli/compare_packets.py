@@ -41,10 +41,10 @@ def _run_or_capture(name: str) -> Path:
 
     path = Path(name)
     if not path.exists():
-        raise UsageError(f"{name}: no such file or folder; expected a capture, or a run with captures")
+        raise UsageError(f"{name}: no such file or folder; expected a capture or a run with captures")
     if not path.is_dir() or (path / layout.RUN).exists() or any(path.glob("*.pcapng")):
         return path
     runs = survey(path).runs
     if len(runs) != 1:
-        raise UsageError(f"{name}: has {len(runs)} runs; --packets expects the folder of one run")
+        raise UsageError(f"{name}: has {len(runs)} runs; expected the folder of one run with --packets")
     return runs[0]

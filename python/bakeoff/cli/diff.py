@@ -16,7 +16,7 @@ def diff(
         str,
         typer.Argument(
             metavar="A",
-            help="A campaign's folder, or a run's.",
+            help="Folder of a campaign or a run.",
             show_default=False,
             autocompletion=complete.results,
         ),
@@ -25,7 +25,7 @@ def diff(
         str,
         typer.Argument(
             metavar="B",
-            help="Another campaign's folder, or a run's.",
+            help="Folder of another campaign or run.",
             show_default=False,
             autocompletion=complete.results,
         ),
@@ -36,7 +36,7 @@ def diff(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="List a measure only where |ln(A / B)| is more than X: goodput, tcp_delay_mean, "
+            help="Ignore differences of a measure up to |ln(A / B)| = X: goodput, tcp_delay_mean, "
             "tcp_delay_p99, little_delay_mean, little_delay_p99, marks, drops; repeatable.",
             show_default="0 for each",
         ),
@@ -45,7 +45,7 @@ def diff(
 ) -> None:
     """List every number that differs between two campaigns.
 
-    Ends with 1 if there is any.
+    Exits with 1 if there are any.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ import typer
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Report what this machine can run and what is missing."""
     from bakeoff.cli.output import say
@@ -30,4 +30,4 @@ def doctor(
                 if check.install:
                     say(f"  {'':<8} -> {check.install}", indent=14)
     if command := install_all(checks):
-        typer.echo(f"\nAll packages that are missing: {command}")
+        typer.echo(f"\nInstall all missing packages: {command}")

@@ -31,8 +31,8 @@ class _How(How):
         str | None,
         typer.Option(
             metavar="TIME",
-            help="A run that takes longer, such as 5min, is ended and counts as failed.",
-            show_default="none; of a class in Python 1min and a hundred times what the run needs",
+            help="Time limit per run, such as 5min; a run that exceeds it fails.",
+            show_default="none; with a class in Python, 1min plus 100 times the estimate",
         ),
     ] = None
 
@@ -40,16 +40,16 @@ class _How(How):
 @takes(observations=Observations, how=_How)
 def duel(
     cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete.cc)],
-    cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete.cc)],
+    cc2: Annotated[str, typer.Argument(help="Congestion control of the second flow.", autocompletion=complete.cc)],
     *,
     qdisc: Annotated[
         str,
         typer.Option(
-            help="Queue at the bottleneck, in tc's words; by default one that both flows share.",
+            help="Qdisc at the bottleneck, in tc syntax; by default one queue for both flows.",
             autocompletion=complete.qdisc,
         ),
     ] = Duel.qdisc,
-    rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = Duel.rate,
+    rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = Duel.rate,
     rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = Duel.rtt,
     rtt2: Annotated[
         str | None, typer.Option(help="Round-trip time of the second flow.", show_default="as --rtt")
@@ -58,17 +58,15 @@ def duel(
     seed: Seed = None,
     seeds: Seeds = 1,
     yes: Yes = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="results/duels/ and the time of day")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/duels/TIMESTAMP")] = None,
     format_: FormatOption = Format.terminal,
     observations: Observations,
     how: _How,
 ) -> None:
     """Run two flows against each other and print their shares.
 
-    Several values with commas between them, of the congestion controls, --qdisc, --rate, --rtt and --rtt2, make a duel
-    of each combination, and a table of them all. A comma that belongs to a value is written as '\\,'.
+    The congestion controls, --qdisc, --rate, --rtt and --rtt2 take comma-separated lists. Every combination becomes a
+    duel, and the output a table. '\\,' stands for a comma within a value.
 
     \b
     Examples:
@@ -76,7 +74,7 @@ def duel(
       bakeoff duel cubic reno --qdisc "pie ecn" --rtt 10ms --rtt2 160ms --seeds 5
       bakeoff duel cubic reno,bbr --rtt 10ms,40ms --qdisc 'pie ecn,fq_codel flows 1'     eight duels, a table
       bakeoff duel prague cubic --qdisc dualpi2 --json | jq .summary
-      bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
+      bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class in Python
     """
     from bakeoff import campaign, results
     from bakeoff.api.run_plan import observed

@@ -1,4 +1,4 @@
-"""Runs with progress on standard error, for every command that does some."""
+"""Runs with progress on standard error, for every command that executes runs."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def execute(
     console = output.console(err=True)
 
     def waiting() -> None:
-        typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
+        typer.echo("interrupted: waiting for active runs; Ctrl-C again discards them", err=True)
 
     def started(dashboard: str) -> None:
-        typer.echo(f"dask: {dashboard} shows what the workers do", err=True)
+        typer.echo(f"dask: dashboard at {dashboard}", err=True)
 
     total = len({run.key for run in runs})
     try:
@@ -81,25 +81,25 @@ def execute(
             )
     except (KeyboardInterrupt, SystemExit) as interrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
-        typer.echo(f"interrupted: {whole} of {total} runs are in {root}", err=True)
+        typer.echo(f"interrupted: {whole} of {total} runs finished in {root}", err=True)
         if again is not None:
-            typer.echo(f"go on with: {again}", err=True)
+            typer.echo(f"continue with: {again}", err=True)
         if isinstance(interrupt, SystemExit):
             raise
         raise typer.Exit(130) from None
     for done in report.failed:
         typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     if report.not_begun:
-        typer.echo(f"stopped at a failure: {report.not_begun} of {total} runs were not begun", err=True)
+        typer.echo(f"stopped after a failure: {report.not_begun} of {total} runs not started", err=True)
     if report.not_stored:
-        typer.echo(printable(f"bakeoff: warning: not all runs were kept in the store: {report.not_stored}"), err=True)
+        typer.echo(printable(f"bakeoff: warning: not all runs were cached in the store: {report.not_stored}"), err=True)
     return report
 
 
 def tell_taken(report: Report) -> None:
-    """Say on standard error how many runs nobody had to do."""
+    """Print the number of cached runs on standard error."""
     if report.taken:
-        typer.echo(f"taken from the store: {len(report.taken)} of {len(report.runs)} runs", err=True)
+        typer.echo(f"cached: {len(report.taken)} of {len(report.runs)} runs", err=True)
 
 
 def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
@@ -108,12 +108,10 @@ def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
     from bakeoff.campaign.locations import RESULTS, TAKEN
 
     if out is not None and name is not None:
-        raise UsageError("--out and --name both say where the results go; expected one of them")
+        raise UsageError("--out and --name: mutually exclusive")
     if name is not None:
         if Path(name).name != name or not name.isprintable() or name.startswith(".") or name in ("", *TAKEN):
-            raise UsageError(
-                f"--name: {printable(name)!r} is no name for a folder below results/; expected for example 'fairness'"
-            )
+            raise UsageError(f"--name: invalid folder name {printable(name)!r}; expected for example 'fairness'")
         return RESULTS / name
     if out is not None:
         return out
@@ -130,8 +128,8 @@ def counts(report: Report) -> str:
     done = len(report.runs) - len(report.skipped) - len(report.failed) - len(report.taken)
     words = {
         "done": done,
-        "taken from the store": len(report.taken),
-        "there already": len(report.skipped),
+        "cached": len(report.taken),
+        "skipped": len(report.skipped),
         "failed": len(report.failed),
     }
     parts = [f"{count} {word}" for word, count in words.items() if count]

@@ -19,37 +19,37 @@ def export(
     results: SeveralResults = None,
     *,
     only: Only = None,
-    flent: Annotated[
-        bool, typer.Option("--flent", help="A data file of Flent, .flent.gz, which flent and flent-gui open.")
-    ] = False,
+    flent: Annotated[bool, typer.Option("--flent", help="Flent data file (.flent.gz).")] = False,
     csv: Annotated[
-        bool, typer.Option("--csv", help="Samples and measures as CSV, with the unit in each column's name.")
+        bool, typer.Option("--csv", help="Samples and measures as CSV, with units in column names.")
     ] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="The same as Parquet, with units in the schema.")] = False,
-    iperf3: Annotated[bool, typer.Option("--iperf3", help="Each flow as iperf3 -J writes it.")] = False,
-    irtt: Annotated[bool, typer.Option("--irtt", help="Each probe as irtt client -o writes it.")] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Samples and measures as Parquet, with units in the schema.")
+    ] = False,
+    iperf3: Annotated[bool, typer.Option("--iperf3", help="Each flow in the format of iperf3 -J.")] = False,
+    irtt: Annotated[bool, typer.Option("--irtt", help="Each probe in the format of irtt client -o.")] = False,
     mahimahi: Annotated[
-        bool, typer.Option("--mahimahi", help="Each place with a rate as a trace that mm-link plays.")
+        bool, typer.Option("--mahimahi", help="Each rate-limited interface as a trace for mm-link.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where to; it is made if it is missing.",
+            help="Destination folder, created if missing.",
             show_default="'exports' beside the results, or the folder of a single run",
         ),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Write files anew that are there already.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write runs as files of other programs.
+    """Export runs to the file formats of other programs.
 
     \b
     Examples:
       bakeoff export --flent                                  every run of the latest campaign
-      bakeoff export 'l4s-tests/s6*/*pie*' --flent --out pie  some of its runs, into the folder pie
-      bakeoff export results/a results/b --flent --replace    two campaigns, again
+      bakeoff export 'l4s-tests/s6*/*pie*' --flent --out pie  some of its runs, to the folder pie
+      bakeoff export results/a results/b --flent --replace    two campaigns, overwriting files
       bakeoff export 'l4s-tests/s6*' --parquet --csv          for DuckDB, pandas, R or a spreadsheet
-      bakeoff export 'l4s-tests/s2*' --iperf3 --irtt          flows and probes as these tools write them
+      bakeoff export 'l4s-tests/s2*' --iperf3 --irtt          flows and probes
     """
     from bakeoff import exports
     from bakeoff.campaign.signals import unwinding
@@ -61,15 +61,15 @@ def export(
     }  # fmt: skip
     forms = [name for name, wanted in asked.items() if wanted]
     if not forms:
-        raise UsageError(f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several")
+        raise UsageError(f"no format; expected one or more of {', '.join(f'--{name}' for name in asked)}")
     root, chosen = chosen_several(results or [], only)
     folder = out or (chosen[0].path if len(chosen) == 1 else below(root, "exports/file").parent)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--out: '{folder}' is no folder")
+        raise UsageError(f"--out: '{folder}' is not a folder")
     whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
-            typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
+            typer.echo(f"skipped: {result.key}: failed: {result.record.error}", err=True)
     if not whole:
         raise UsageError("no finished run to export")
     named = list(zip(whole, exports.stems(whole), strict=True))
@@ -82,7 +82,7 @@ def export(
                 written += _export(result, name, folder / stem, replace=replace, alone=len(whole) * len(forms) == 1)
             tell(number)
     if not written:
-        raise UsageError(f"none of {len(whole)} runs has what was asked for")
+        raise UsageError(f"nothing to export in {len(whole)} runs with {', '.join(f'--{name}' for name in forms)}")
 
 
 def _need_free(named: list[tuple[Result, str]], forms: list[str], folder: Path) -> None:
@@ -116,7 +116,7 @@ def _export(result: Result, name: str, stem: Path, *, replace: bool, alone: bool
         except BakeoffError as error:
             if alone:
                 raise
-            typer.echo(f"left out: {result.key}: {error}", err=True)
+            typer.echo(f"skipped: {result.key}: {error}", err=True)
             return written
         path = exports.place(stem.parent, stem.name, suffix)
         exports.write(path, content, replace=replace)

@@ -13,7 +13,7 @@ def import_(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Files of Flent, iperf3 (-J, --json-stream) and irtt's client, and captures (pcap, pcapng).",
+            help="Data files of Flent, iperf3 (-J, --json-stream) or irtt, or captures (pcap, pcapng).",
             show_default=False,
         ),
     ],
@@ -22,14 +22,14 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="The results folder to make.",
-            show_default="a new one below results/",
+            help="Results folder to create.",
+            show_default="a new folder in results/",
         ),
     ] = None,
 ) -> None:
     """Convert recordings and captures into a results folder.
 
-    Tables, pictures, sites and comparisons take it as they take runs of bakeoff's own.
+    All commands that read results accept it.
 
     \b
     Examples:

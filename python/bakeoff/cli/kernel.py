@@ -14,20 +14,20 @@ from bakeoff.cli.output import on_one_line, print_table, say
 
 
 def build(
-    source: Annotated[Path | None, typer.Option(help="A Linux source tree or tarball, 6.6 or later.")] = None,
+    source: Annotated[Path | None, typer.Option(help="Linux source tree or tarball, 6.6 or later.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the kernel.", show_default="linux-RELEASE")] = None,
-    module: Annotated[list[Path] | None, typer.Option(help="Folder of an external module; repeatable.")] = None,
+    module: Annotated[list[Path] | None, typer.Option(help="Source folder of an external module; repeatable.")] = None,
     config: Annotated[
         list[Path] | None,
-        typer.Option(help="File of CONFIG_NAME=value lines beside bakeoff's own; repeatable."),
+        typer.Option(help="Additional kernel configuration, CONFIG_NAME=value lines; repeatable."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Compiler processes at a time.", show_default="one per core")
+        int | None, typer.Option(min=1, help="Parallel compiler processes.", show_default="one per core")
     ] = None,
 ) -> None:
     """Build a virtual-time kernel from a Linux source tree.
 
-    The tree is not changed.
+    The source tree is not modified.
     """
     from bakeoff.cli import output
     from bakeoff.engines.kernel.build import build as build_kernel
@@ -44,11 +44,11 @@ def build(
     typer.echo(f"{kernel.name}: Linux {kernel.release}, fingerprint {kernel.fingerprint[:16]}")
     typer.echo(f"  {kernel.binary}")
     if kernel.not_granted:
-        typer.echo(f"  not in this tree: {', '.join(kernel.not_granted)}")
+        typer.echo(f"  options missing in this tree: {', '.join(kernel.not_granted)}")
 
 
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each kernel.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the kernels built on this machine."""
     from bakeoff.engines.kernel.registry import list_kernels
@@ -63,7 +63,7 @@ def list_(
         typer.echo(json.dumps(found, indent=2))
         return
     if not kernels:
-        typer.echo("none built yet; see 'bakeoff kernel build'", err=True)
+        typer.echo("no kernels; build one with 'bakeoff kernel build'", err=True)
     if kernels:
         cells = [
             [each.name, f"Linux {each.release}", each.fingerprint[:16], on_one_line(each.source)] for each in kernels
@@ -74,13 +74,11 @@ def list_(
 def check(
     kernel: Annotated[
         str,
-        typer.Argument(
-            help="A name from 'kernel list', or the path of a 'linux' binary.", autocompletion=complete.kernel
-        ),
+        typer.Argument(help="Name from 'kernel list', or path of a 'linux' binary.", autocompletion=complete.kernel),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Boot a kernel and report what of the catalog it can run."""
+    """Boot a kernel and report which parts of the catalog it can run."""
     from bakeoff.engines.kernel.check import check as check_kernel
 
     report = check_kernel(kernel)
@@ -102,19 +100,19 @@ def check(
 
 Suites = Annotated[
     list[str] | None,
-    typer.Option("--suite", metavar="SUITE", help="Suite of the mirror that apt is configured with; repeatable."),
+    typer.Option("--suite", metavar="SUITE", help="Debian suite on apt's mirror; repeatable."),
 ]
 
 
 def fetch_source(
     suite: Suites = None,
     package: Annotated[
-        str | None, typer.Option(metavar="linux-source-X.Y", help="The package to fetch.", show_default="the newest")
+        str | None, typer.Option(metavar="linux-source-X.Y", help="Package to fetch.", show_default="the newest")
     ] = None,
 ) -> None:
     """Fetch Debian's linux-source and print the tarball's path.
 
-    It needs no root and installs nothing.
+    Needs no root and installs nothing.
 
     \b
     Example:
@@ -126,7 +124,7 @@ def fetch_source(
 def fetch_programs(suite: Suites = None) -> None:
     """Fetch newer tc, ip, nft and other programs for the guest.
 
-    They come from Debian's packages and lie beside the installed ones.
+    The programs come from Debian packages and do not replace the installed ones.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Tell somebody that a campaign has ended: a mail, a chat, a web hook, through apprise."""
+"""Notifications at the end of a campaign (mail, chat, web hook), through apprise."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def service(urls: Sequence[str]) -> tuple[str, ...]:
             known = places.add(url)
         if not known:
             raise UsageError(
-                f"--notify: '{_safe(url)}' is no URL that apprise knows; expected one such as "
-                "mailto://USER:PASSWORD@HOST, slack://TOKENS or json://HOST/PATH, as its documentation lists them"
+                f"--notify: '{_safe(url)}' is not an apprise URL; expected for example "
+                "mailto://USER:PASSWORD@HOST, slack://TOKENS or json://HOST/PATH"
             )
     return tuple(urls)
 
@@ -74,7 +74,7 @@ def notifying(places: Sequence[str], root: Path) -> Iterator[Told]:
         yield told
     except BaseException as problem:
         # SystemExit and typer.Exit hold a status, not words.
-        why = str(problem) if isinstance(problem, BakeoffError | OSError) else "it was interrupted"
+        why = str(problem) if isinstance(problem, BakeoffError | OSError) else "interrupted"
         _send(places, "bakeoff: a campaign ended early", f"{why}\nresults: {root.absolute()}", failed=True)
         raise
 
@@ -83,9 +83,9 @@ def message(report: Report) -> tuple[str, str]:
     """Title and body: how many runs were done and failed, how long that took, and where the results lie."""
     failed, total = report.failed, len(report.runs) + report.not_begun
     done = len(report.runs) - len(failed) - len(report.skipped) - len(report.taken)
-    title = f"bakeoff: {len(failed)} of {total} runs failed" if failed else f"bakeoff: all of {total} runs are done"
-    counts = {"done": done, "taken from the store": len(report.taken), "there already": len(report.skipped)}
-    counts |= {"failed": len(failed), "not begun": report.not_begun}
+    title = f"bakeoff: {len(failed)} of {total} runs failed" if failed else f"bakeoff: all {total} runs done"
+    counts = {"done": done, "cached": len(report.taken), "skipped": len(report.skipped)}
+    counts |= {"failed": len(failed), "not started": report.not_begun}
     lines = [
         ", ".join(f"{count} {word}" for word, count in counts.items() if count) + f" in {_duration(report.wall_s)}",
         f"results: {report.root.absolute()}",
@@ -107,9 +107,9 @@ def _send(places: Sequence[str], title: str, body: str, *, failed: bool) -> None
         with signals.starting_workers():
             process.start()
         theirs.close()
-        why = ours.recv() if ours.poll(_PATIENCE_S) else f"it took longer than {_PATIENCE_S:g} s"
+        why = ours.recv() if ours.poll(_PATIENCE_S) else f"timeout after {_PATIENCE_S:g} s"
     except EOFError:
-        why = "its process ended"
+        why = "its process exited"
     except Exception as problem:  # the campaign is over, and its results are whole
         why = f"{type(problem).__name__}: {problem}"
     finally:

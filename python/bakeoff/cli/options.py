@@ -24,7 +24,7 @@ def with_kernel(engine: str, kernel: str | None) -> str:
     if kernel is None:
         return engine
     if engine != "kernel":
-        raise UsageError(f"--kernel is for --engine kernel; --engine {engine} has no choice of kernels")
+        raise UsageError(f"--kernel: only valid with --engine kernel, not with '{engine}'")
     # A path with a slash, as in registry.get; whole, because the name stands in the results.
     return f"kernel:{Path(kernel).expanduser().absolute() if '/' in kernel else kernel}"
 
@@ -34,7 +34,7 @@ def with_exact(engine: str, exact: bool) -> str:
     if not exact or engine == "sim:exact":
         return engine
     if engine != "sim":
-        raise UsageError(f"--exact is for --engine sim; --engine {engine} takes no shortcuts")
+        raise UsageError(f"--exact: only valid with --engine sim, not with '{engine}'")
     return "sim:exact"
 
 
@@ -43,7 +43,7 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
     if inventory is None:
         return engine
     if engine != "ssh":
-        raise UsageError(f"--inventory is for --engine ssh; --engine {engine} has no machines")
+        raise UsageError(f"--inventory: only valid with --engine ssh, not with '{engine}'")
     return f"ssh:{inventory.expanduser().absolute()}"
 
 
@@ -59,21 +59,17 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="Output format.")]
-Engine = Annotated[
-    str, typer.Option(help="What does the runs: sim, kernel, netns or ssh.", autocompletion=complete.engine)
-]
+Engine = Annotated[str, typer.Option(help="Engine: sim, kernel, netns or ssh.", autocompletion=complete.engine)]
 Exact = Annotated[
     bool,
-    typer.Option(
-        "--exact", help="Simulate every packet step by step, without shortcuts: slower, with the same results."
-    ),
+    typer.Option("--exact", help="Disable the simulator's shortcuts; slower, identical results."),
 ]
 Kernel = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|PATH",
-        help="The virtual-time kernel that does the runs; goes with --engine kernel.",
-        show_default="the newest that was built",
+        help="Virtual-time kernel, with --engine kernel.",
+        show_default="the newest one built",
         autocompletion=complete.kernel,
     ),
 ]
@@ -82,28 +78,26 @@ ItsKernel = Annotated[
     typer.Option(
         "--kernel",
         metavar="NAME|PATH",
-        help="The virtual-time kernel.",
-        show_default="the newest that was built",
+        help="Virtual-time kernel.",
+        show_default="the newest one built",
         autocompletion=complete.kernel,
     ),
 ]
 Inventory = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The machines of a testbed; goes with --engine ssh.", show_default=False),
+    typer.Option(metavar="FILE", help="Testbed inventory, with --engine ssh.", show_default=False),
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Processes at a time.", show_default="one per core")
+    int | None, typer.Option("--jobs", "-j", min=1, help="Parallel processes.", show_default="one per core")
 ]
-Seeds = Annotated[
-    int, typer.Option(min=1, help="Repetitions of every run, with consecutive seeds, the same in all variants.")
-]
+Seeds = Annotated[int, typer.Option(min=1, help="Repetitions per run, with consecutive seeds.")]
 FileSeeds = Annotated[
     int | None,
     typer.Option(
         "--seeds",
         min=1,
-        help="Repetitions of every run, with consecutive seeds, the same in all variants.",
-        show_default="what the scenario says, or 1",
+        help="Repetitions per run, with consecutive seeds.",
+        show_default="the scenario's value, or 1",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=1, help="Seed of the first repetition.", show_default="1")]
@@ -112,7 +106,7 @@ Only = Annotated[
     typer.Option(
         "-k",
         metavar="PATTERN",
-        help="Of these, the runs of this name: a glob on the run's own or whole name, re:REGEX, or a word in it.",
+        help="Only runs that match: a glob on the short or full name, re:REGEX, or part of the name.",
         show_default=False,
     ),
 ]
@@ -121,62 +115,58 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A value of the scenario, as in network.rtt=40ms or flows.0.cc=bbr (or flows.NAME.cc); repeatable.",
+        help="Override a value, such as network.rtt=40ms, flows.0.cc=bbr or flows.NAME.cc=bbr; repeatable.",
     ),
 ]
 AllowCode = Annotated[
     bool,
     typer.Option(
         "--allow-code",
-        help="Also execute congestion controls in Python from outside the folder of the scenario, and programs that an "
-        "inventory's configuration of OpenSSH starts on this machine.",
+        help="Allow congestion controls in Python from outside the scenario's folder, and local programs started "
+        "by the OpenSSH configuration of an inventory.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Go on even if there are more than 100,000 runs.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow more than 100,000 runs.")]
 Store = Annotated[
     str | None,
     typer.Option(
         metavar="PATH|URL",
-        help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
-        show_default="BAKEOFF_STORE, or your own in the cache folder",
+        help="Cache of finished runs; 'none' disables it.",
+        show_default="BAKEOFF_STORE, or one in the user's cache folder",
     ),
 ]
 Dask = Annotated[
     str | None,
     typer.Option(
         metavar="WORKERS",
-        help="Do the runs with Dask: tcp://HOST:PORT, local:N, slurm:N or ssh:HOST,HOST.",
-        show_default="processes of this machine",
+        help="Distribute runs with Dask: tcp://HOST:PORT, local:N, slurm:N or ssh:HOST,HOST.",
+        show_default="local processes",
     ),
 ]
 RunTimeout = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="A run that takes longer, such as 5min, is ended and counts as failed; the others go on.",
+        help="Time limit per run, such as 5min; a run that exceeds it fails.",
         show_default=False,
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do all runs, also those that the store has.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore cached runs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Trace = Annotated[
-    list[str] | None, typer.Option(metavar="cc", help="Keep the congestion controls' internals after every ACK.")
+    list[str] | None, typer.Option(metavar="cc", help="Record congestion-control internals at every ACK.")
 ]
 Capture = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NODE>PEER", help="Keep the packets that leave there as pcapng; 'all' for every interface; repeatable."
-    ),
+    typer.Option(metavar="NODE>PEER", help="Capture packets leaving this interface (pcapng), or 'all'; repeatable."),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")]
-StopOnFailure = Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")]
-Out = Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")]
+Resume = Annotated[bool, typer.Option("--resume", help="Do only the runs that are missing in --out (or the latest).")]
+StopOnFailure = Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Stop after the first failure.")]
+Out = Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/TIMESTAMP")]
 Name = Annotated[str | None, typer.Option(help="Short for --out results/NAME.")]
-Note = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="A line of your own that the results keep.", show_default=False)
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the results and what failed.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
+Note = Annotated[str | None, typer.Option(metavar="TEXT", help="Note stored with the results.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show results and failures, no progress.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print a line when a run starts or ends.")]
 
 
 def takes(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -282,7 +272,7 @@ def seconds(option: str, value: str | None) -> float | None:
 def detail(*, quiet: bool, verbose: bool) -> Literal["quiet", "normal", "verbose"]:
     """How much of a campaign's progress is shown. BakeoffError if both were given."""
     if quiet and verbose:
-        raise UsageError("--quiet and --verbose were both given; expected one of them")
+        raise UsageError("--quiet and --verbose: mutually exclusive")
     return "quiet" if quiet else "verbose" if verbose else "normal"
 
 
@@ -291,7 +281,7 @@ def tell_code(runs: "Iterable[Run]") -> None:
     from bakeoff.scenario.python_cc import executed
 
     for code in executed(runs):
-        needs = "" if code.own else "; it lies outside of the scenario's folder and needs --allow-code"
+        needs = "" if code.own else "; outside the scenario's folder, needs --allow-code"
         typer.echo(f"will execute {code.path} (SHA-256 {code.sha256 or 'unknown'}){needs}", err=True)
 
 

@@ -18,14 +18,14 @@ _VERDICTS = ("passed", "failed", "not_applicable", "unreadable")
 
 
 def packetdrill(
-    path: Annotated[Path, typer.Argument(help="A script, or a folder: every *.pkt in it.", show_default=False)],
+    path: Annotated[Path, typer.Argument(help="Script, or folder of *.pkt scripts.", show_default=False)],
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every packet and call.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run packetdrill scripts against the simulated TCP.
 
-    Ends with 1 if a script failed, with 2 if one cannot be read.
+    Exits with 1 if a script failed, with 2 if one cannot be read.
 
     \b
     Examples:
@@ -68,10 +68,10 @@ def _scripts(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise UsageError(f"{path}: neither a packetdrill script nor a folder of them")
+        raise UsageError(f"{path}: no such file or folder; expected a packetdrill script or a folder")
     found = sorted(path.rglob("*.pkt"))
     if not found:
-        raise UsageError(f"{path}: no *.pkt in this folder or below")
+        raise UsageError(f"{path}: no *.pkt file found; expected packetdrill scripts")
     return found
 
 

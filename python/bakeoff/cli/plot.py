@@ -57,7 +57,7 @@ def plot(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="What to draw; --list-kinds says what there is.",
+            help="Kind of plot; see --list-kinds.",
             show_default="one run: tcp_delivery_with_rtt, or call if it has a call; several runs: bars, or sweep; runs "
             "without flows: queue",
             autocompletion=complete.kind,
@@ -66,11 +66,11 @@ def plot(
     list_kinds: Annotated[
         bool, typer.Option("--list-kinds", callback=_list_kinds, is_eager=True, help="List the kinds and exit.")
     ] = False,
-    overlay: Annotated[bool, typer.Option("--overlay", help="All runs in one picture.")] = False,
+    overlay: Annotated[bool, typer.Option("--overlay", help="Draw all runs in one picture.")] = False,
     measure: Annotated[
         str | None,
         typer.Option(
-            help="For sweep and heatmap: what is measured.",
+            help="For sweep and heatmap: the measure.",
             show_default="for sweep goodput, for heatmap jain or utilisation",
             autocompletion=complete.measure,
         ),
@@ -79,8 +79,8 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS",
-            help="For sweep, heatmap and bars: the axis of the matrix along x; of bars the one that makes groups.",
-            show_default="the one with the most values; for bars the queue",
+            help="For sweep and heatmap: x axis. For bars: the axis that groups them.",
+            show_default="the axis with the most values; for bars, qdisc",
             autocompletion=complete.axis,
         ),
     ] = None,
@@ -88,8 +88,8 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS",
-            help="For heatmap: the axis of the matrix along y.",
-            show_default="the one with the next most values",
+            help="For heatmap: y axis.",
+            show_default="the axis with the second most values",
             autocompletion=complete.axis,
         ),
     ] = None,
@@ -97,8 +97,8 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS,…",
-            help="For sweep: the axes of the matrix whose values are lines; all means every one.",
-            show_default="all that eyes can tell apart; of measures of each flow none",
+            help="For sweep: axes drawn as lines, or 'all'.",
+            show_default="as many as are readable; none for measures per flow",
             autocompletion=complete.axis,
         ),
     ] = None,
@@ -106,8 +106,8 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS,…",
-            help="For sweep and bars: the axes whose values are panels of one picture; all means every one.",
-            show_default="for sweep those that are no lines; for bars none: a picture each",
+            help="For sweep and bars: axes drawn as panels of one picture, or 'all'.",
+            show_default="for sweep, the remaining axes; for bars, none: one picture each",
             autocompletion=complete.axis,
         ),
     ] = None,
@@ -115,29 +115,29 @@ def plot(
         str | None,
         typer.Option(
             metavar="WIDTH",
-            help="Width of the pictures: in, cm, mm or pt; 3.5in is a column of a journal.",
+            help="Width with unit (in, cm, mm, pt); a journal column is 3.5in.",
             show_default="12in",
         ),
     ] = None,
     heading: Annotated[
-        bool, typer.Option("--heading/--no-heading", help="With or without the title and the configuration above.")
+        bool, typer.Option("--heading/--no-heading", help="Draw the title and the configuration above the plot.")
     ] = True,
     scale: Annotated[
         Scale,
         typer.Option(
-            help="Where axes end. auto: where the data or the scenario say; fixed: at 1.2 times the capacity and 100 "
-            "ms above the empty path; var: at three times the data's delay."
+            help="Axis limits. auto: from the data or the scenario; fixed: 1.2 times the capacity, and 100 ms "
+            "above the base delay; var: three times the delay in the data."
         ),
     ] = Scale.auto,
     format_: Annotated[
-        Picture | None, typer.Option("--format", "-f", help="SVG (vectors), PNG (pixels) or PDF.", show_default="svg")
+        Picture | None, typer.Option("--format", "-f", help="Picture format.", show_default="svg")
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|FOLDER/",
-            help="A file; a folder if it is one or ends in /.",
-            show_default="beside the results",
+            help="Destination file, or folder if it exists or ends in /.",
+            show_default="in the results folder",
         ),
     ] = None,
 ) -> None:
@@ -150,7 +150,7 @@ def plot(
       bakeoff plot results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms --out pie.svg
       bakeoff plot results/a results/b --overlay --kind ping_cdf
       bakeoff plot results/fairness --kind sweep --x rtt1 --measure jain
-      bakeoff plot results/duels/latest --panels rate,rtt --x qdisc       one picture of a batch of duels
+      bakeoff plot results/duels/latest --panels rate,rtt --x qdisc       a batch of duels in one picture
       bakeoff plot results/fairness --kind sweep --width 3.5in --no-heading -f pdf     for a paper
     """
     from bakeoff.cli.output import say
@@ -164,7 +164,7 @@ def plot(
     whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
-            typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
+            typer.echo(f"skipped: {result.key}: failed: {result.record.error}", err=True)
     if not whole:
         raise UsageError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(draw.default_kind(whole, overlay=overlay))
@@ -185,7 +185,7 @@ def plot(
         for name, figure in made.items():
             written(figure, place.of(plots_folder, name, alone=len(made) == 1))
         if len(made) > 1 and picked.name == "bars" and panels is None:
-            say(f"{len(made)} pictures; --panels all draws one of each scenario, --x AXIS groups other bars", err=True)
+            say(f"{len(made)} pictures; --panels all draws one per scenario, --x AXIS groups by another axis", err=True)
         return
     if overlay or len(whole) == 1:
         with patience("drawing"):
@@ -195,19 +195,19 @@ def plot(
         return
     if len(whole) > MOST_PICTURES:
         raise UsageError(
-            f"{len(whole)} runs: a picture of each would be as many files; at most {MOST_PICTURES} at a time: choose "
-            "runs with a pattern, or draw one picture of all with --kind bars, sweep or heatmap"
+            f"{len(whole)} runs: too many pictures; expected at most {MOST_PICTURES} runs, or --kind bars, sweep or "
+            "heatmap, which draw all runs in one picture"
         )
     drawn = 0
     for result, found in draw.compared(whole, picked.name, scale=scale.value):
         if isinstance(found, BakeoffError):
-            typer.echo(f"left out: {found}", err=True)
+            typer.echo(f"skipped: {found}", err=True)
         else:
             name = f"{result.key.replace('/', '_')}-{picked.name}"
             written(found, place.of(plots_folder, name, alone=False))
             drawn += 1
     if not drawn:
-        raise UsageError(f"none of {len(whole)} runs has what '{picked.name}' shows")
+        raise UsageError(f"--kind: no data for '{picked.name}' in {len(whole)} runs")
 
 
 def _axes(text: str | None) -> list[str] | None:
@@ -243,12 +243,12 @@ def _fits(
             able = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
             raise UsageError(f"{option}: only valid with --kind {able}, not with '{kind.name}'")
     if overlay and kind.of == "campaign":
-        raise UsageError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
+        raise UsageError(f"--overlay: not valid with --kind {kind.name}, which draws all runs in one picture")
     if scale is not Scale.auto and not kind.scales:
         from bakeoff.plots.kinds import KINDS
 
         able = ", ".join(one.name for one in KINDS if one.scales)
-        raise UsageError(f"--scale: '{kind.name}' has no scales; these have: {able}")
+        raise UsageError(f"--scale: only valid with --kind {able}, not with '{kind.name}'")
 
 
 class _Place:
@@ -267,17 +267,19 @@ class _Place:
         self.file = Path(out)
         if self.file.suffix.lower() not in SUFFIXES:
             raise UsageError(
-                f"--out: '{out}' is no picture's name; expected a file that ends in {', '.join(SUFFIXES)}, or a folder "
-                "that ends in /"
+                f"--out: '{out}' has no known suffix; expected a file ending in {', '.join(SUFFIXES)}, or a folder "
+                "ending in /"
             )
         if format_ is not None and self.file.suffix.lower() != self.suffix:
-            raise UsageError(f"--out: '{out}' is no {format_.value}, which --format asks for")
+            raise UsageError(f"--out: '{out}' does not match --format {format_.value}")
 
     def of(self, folder: Path, name: str, *, alone: bool) -> Path:
         """The path of one picture; `alone` if there are no others."""
         if self.file is not None:
             if not alone:
-                raise UsageError(f"--out: '{self.file}' is one file, and there are several pictures; end it in /")
+                raise UsageError(
+                    f"--out: '{self.file}' is a file, but there are several pictures; expected a folder ending in /"
+                )
             return self.file
         # A file's name has at most 255 bytes; names of runs may be longer.
         short = re.sub(r"[^\w.()+~@=,-]", "_", name)[:200]

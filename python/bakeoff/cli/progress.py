@@ -1,7 +1,4 @@
-"""How far a campaign is, on standard error: a bar with what runs now on a terminal, else one line per run.
-
-And what takes long of what is done with results, on a terminal only.
-"""
+"""Progress on standard error: for a campaign a bar on a terminal, else one line per run; for other work a bar only."""
 
 from __future__ import annotations
 
@@ -39,16 +36,16 @@ _PATIENCE_S = 2.0
 
 
 class Watch(Protocol):
-    """What is told as a campaign goes on."""
+    """Receives the progress of a campaign."""
 
     def started(self, run: Run) -> None:
-        """The run is under way."""
+        """The run has started."""
 
     def ended(self, done: Done) -> None:
-        """A run has ended, or was there already."""
+        """A run has ended or was skipped."""
 
     def expect(self, runs: int) -> None:
-        """So many more runs are to be done than was said, or fewer."""
+        """Change the total by `runs`, which may be negative."""
 
 
 @contextmanager
@@ -133,7 +130,7 @@ class _Lines:
 
     def started(self, run: Run) -> None:
         if self._starts:
-            typer.echo(f"{' ' * (2 * len(str(self._total)) + 3)} {printable(run.key)}: begins", err=True)
+            typer.echo(f"{' ' * (2 * len(str(self._total)) + 3)} {printable(run.key)}: started", err=True)
 
     def expect(self, runs: int) -> None:
         self._total += runs
@@ -144,7 +141,7 @@ class _Lines:
         shown = self._total <= _MANY or self._starts or done.status == "failed"
         if not shown and self._count * 100 // self._total == (self._count - 1) * 100 // self._total:
             return
-        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "taken": "taken from the store"}
+        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "skipped, already done", "taken": "cached"}
         what["failed"] = f"failed: {done.error}"
         number = f"[{self._count:>{len(str(self._total))}}/{self._total}]"
         typer.echo(f"{number} {printable(f'{done.key}: {what[done.status]}')}", err=True)
@@ -169,7 +166,7 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
         MofNCompleteColumn(),
         TextColumn("runs,"),
         TimeElapsedColumn(),
-        TextColumn("so far,"),
+        TextColumn("elapsed,"),
         TimeRemainingColumn(),
         TextColumn("left"),
         console=console,

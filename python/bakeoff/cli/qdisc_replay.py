@@ -24,7 +24,7 @@ def qdisc_replay(
         str,
         typer.Argument(
             metavar="QDISC",
-            help="The queue in tc's words, or a tree of queues in JSON.",
+            help="Qdisc in tc syntax, or a tree of qdiscs in JSON.",
             show_default=False,
             autocompletion=complete.qdisc,
         ),
@@ -34,29 +34,27 @@ def qdisc_replay(
         str,
         typer.Option(
             metavar="PATTERN|FILE",
-            help="What arrives: idle, overload, bursts, ramp, flows, ecn, tiny, step, or a CSV file.",
+            help="Arrival pattern (idle, overload, bursts, ramp, flows, ecn, tiny, step) or CSV file.",
         ),
     ] = "overload",
     rate: Annotated[
         str,
-        typer.Option(
-            help="The rate of the patterns, and of the htb above QDISC. A QDISC that limits the rate itself has no htb "
-            "above it."
-        ),
+        typer.Option(help="Rate of the pattern, and of the htb above QDISC (none if QDISC shapes itself)."),
     ] = "10mbit",
     against: Annotated[
         str | None,
-        typer.Option(metavar="kernel[:NAME|PATH]", help="Compare with a real kernel.", show_default="nothing"),
+        typer.Option(metavar="kernel[:NAME|PATH]", help="Compare with a Linux kernel.", show_default="nothing"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=1, help="Seed of the pattern and of the queues' random draws.")] = 1,
+    seed: Annotated[int, typer.Option(min=1, help="Seed of the pattern and of the qdisc.")] = 1,
     write: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the arrivals as CSV.", show_default="nowhere")
+        Path | None, typer.Option(metavar="FILE", help="Write the arrivals as CSV.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Replay arrivals through a simulated queue and the kernel's.
 
-    Ends with 1 if a packet's fate differs. Queues that draw random numbers (pie, red, dualpi2, cake) differ by chance.
+    Exits with 1 if any packet is treated differently. Qdiscs that draw random numbers (pie, red, dualpi2, cake) differ
+    by chance.
 
     \b
     Examples:

@@ -24,14 +24,12 @@ Url = Annotated[
     str,
     typer.Argument(
         metavar="URL",
-        help="A campaign's folder: a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER, s3://BUCKET/FOLDER.",
+        help="Campaign folder: a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER or s3://BUCKET/FOLDER.",
         show_default=False,
     ),
 ]
-Captures = Annotated[bool, typer.Option(help="With the packets that were captured, which may be large.")]
-Update = Annotated[
-    bool, typer.Option("--update", help="Copy into what is there the runs that it lacks or has otherwise.")
-]
+Captures = Annotated[bool, typer.Option(help="Copy packet captures, which may be large.")]
+Update = Annotated[bool, typer.Option("--update", help="Copy runs that are missing or differ at the destination.")]
 
 
 def push(
@@ -39,7 +37,7 @@ def push(
         str,
         typer.Argument(
             metavar="RESULTS",
-            help="A campaign's folder or a run's; or a glob on suite/scenario/run in the latest campaign.",
+            help="Folder of a campaign or a run, or a glob on suite/scenario/run in the latest campaign.",
             show_default=False,
             autocompletion=complete.results,
         ),
@@ -52,16 +50,16 @@ def push(
 ) -> None:
     """Copy results to another folder, machine or store.
 
-    What is there already is left as it is, unless --update is given. A run that was cut off half-way counts as
-    none, and --update copies it again. sftp, ssh and s3 need the packages of pip install 'bakeoff[remote]'; who you
-    are is told by ~/.ssh/config, or by AWS_PROFILE, AWS_ENDPOINT_URL and their like.
+    An existing destination is an error without --update. --update copies incomplete runs again. sftp, ssh and s3 need
+    pip install 'bakeoff[remote]'. Credentials come from ~/.ssh/config, or from AWS_PROFILE, AWS_ENDPOINT_URL and the
+    other AWS variables.
 
     \b
     Examples:
       bakeoff push results/fairness /mnt/usb/fairness
       bakeoff push results/fairness sftp://lab/srv/results/fairness --no-captures
       bakeoff push 'l4s-tests/s6*pie*' s3://our-results/pie
-      bakeoff push results/fairness s3://our-results/fairness --update     what changed since
+      bakeoff push results/fairness s3://our-results/fairness --update     only changes
     """
     from bakeoff.results import remote
 
@@ -75,7 +73,7 @@ def pull(
     url: Url,
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Where they go.", show_default="results/ and the last part of the URL"),
+        typer.Argument(help="Destination folder.", show_default="results/ and the URL's last part"),
     ] = None,
     *,
     only: Only = None,
@@ -84,15 +82,15 @@ def pull(
 ) -> None:
     """Copy a campaign from another folder, machine or store.
 
-    The folder appears when all of it has come. What is not whole there is left out; links, and names that lead out of
-    the folder, are refused.
+    The folder appears when the copy is complete. Incomplete runs are skipped. Links, and names that lead out of the
+    folder, are refused.
 
     \b
     Examples:
       bakeoff pull sftp://lab/srv/results/fairness
       bakeoff pull s3://our-results/fairness results/theirs --no-captures
       bakeoff pull sftp://lab/srv/results/fairness -k pie
-      bakeoff pull sftp://lab/srv/results/fairness --update     what it lacks, and what changed
+      bakeoff pull sftp://lab/srv/results/fairness --update     only changes
     """
     from bakeoff.campaign import lock
     from bakeoff.results import remote
@@ -106,7 +104,7 @@ def pull(
         )
     if copied.left_out:
         more = f" and {len(copied.left_out) - 1} more" if len(copied.left_out) > 1 else ""
-        typer.echo(f"bakeoff: left out, not whole there: {copied.left_out[0]}{more}", err=True)
+        typer.echo(f"bakeoff: skipped, incomplete at the source: {copied.left_out[0]}{more}", err=True)
     if not copied.runs and not copied.same:
         raise typer.Exit(1)
     typer.echo(f"{_counts(copied)} from {remote.printable_url(url)}")
@@ -118,13 +116,13 @@ def _folder_for(url: str) -> Path:
 
     name = re.split(r"[/\\]", url.rstrip("/"))[-1]
     if name in ("", *TAKEN) or name.startswith(".") or not name.isprintable() or ":" in name:
-        raise UsageError(f"'{printable(name)}' is no name for a folder below {RESULTS}/; expected FOLDER after the URL")
+        raise UsageError(f"'{printable(name)}': invalid folder name in {RESULTS}/; expected FOLDER after the URL")
     return RESULTS / name
 
 
 def _counts(copied: Copied) -> str:
     runs = f"{copied.runs} run{'s' * (copied.runs != 1)} ({size_in_words(copied.bytes)})"
-    return f"{runs} copied" + (f", {copied.same} there already," if copied.same else "")
+    return f"{runs} copied" + (f", {copied.same} unchanged," if copied.same else "")
 
 
 @contextmanager

@@ -22,37 +22,34 @@ def render(
         list[Path],
         typer.Argument(
             metavar="TEMPLATE...",
-            help="Markdown with Jinja2's words in it, as docs/render.md explains.",
+            help="Markdown with Jinja2 expressions; see docs/render.md.",
             dir_okay=False,
         ),
     ],
     *,
     results: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Where the runs lie; repeatable.", show_default="the latest campaign"),
+        typer.Option(metavar="FOLDER", help="Results folder; repeatable.", show_default="the latest campaign"),
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|FOLDER/",
-            help="A file, or a folder if it is one or ends in /. Pictures go into a folder beside the page.",
-            show_default="the page is printed",
+            help="Destination file, or folder if it exists or ends in /. Pictures go to a folder next to the page.",
+            show_default="standard output",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Repetitions of each run that decide a claim.")] = SEEDS,
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions per run for claims.")] = SEEDS,
     jobs: Jobs = None,
     record: Annotated[
         bool,
-        typer.Option(
-            "--record", help="Keep what the results answered beside each page, in a file that ends in .answers.json."
-        ),
+        typer.Option("--record", help="Record the values from the results in an .answers.json file next to each page."),
     ] = False,
     check: Annotated[
         bool,
         typer.Option(
             "--check",
-            help="Write nothing and need no results: end with 1 if a page is not what its template and the recorded "
-            "answers give.",
+            help="Write nothing; exit with 1 if a page differs from its template filled in with the recorded values.",
         ),
     ] = False,
 ) -> None:
@@ -60,8 +57,8 @@ def render(
 
     \b
     Examples:
-      bakeoff render paper.md --results results/fairness              the page is printed
-      bakeoff render paper.md --results results/fairness --out out/   with its pictures
+      bakeoff render paper.md --results results/fairness              to standard output
+      bakeoff render paper.md --results results/fairness --out out/   with pictures
       bakeoff render catalog/studies/*.md --results results/verify/sim --out docs/studies/ --record
       bakeoff render catalog/studies/*.md --out docs/studies/ --check
     """
@@ -78,9 +75,9 @@ def render(
 
     places = _places(templates, out)
     if (record or check) and out is None:
-        raise UsageError(f"--{'record' if record else 'check'} is about pages in files; expected --out too")
+        raise UsageError(f"--{'record' if record else 'check'}: needs --out")
     if record and check:
-        raise UsageError("--record writes and --check does not; expected one of them")
+        raise UsageError("--record and --check: mutually exclusive")
     if check:
         different = [line for template, path in places.items() if (line := recorded.difference(template, path))]
         for line in different:
@@ -119,14 +116,16 @@ def _places(templates: list[Path], out: str | None) -> dict[Path, Path]:
     if out.endswith("/") or Path(out).is_dir():
         places = {template: Path(out) / template.name for template in templates}
     elif len(templates) == 1 and not Path(out).suffix:
-        raise UsageError(f"--out: '{out}' could be a page or a folder; expected '{out}.md' or '{out}/'")
+        raise UsageError(f"--out: '{out}' is ambiguous; expected '{out}.md' (a file) or '{out}/' (a folder)")
     elif len(templates) == 1:
         places = {templates[0]: Path(out)}
     else:
-        raise UsageError(f"--out: '{out}' is one file, and there are {len(templates)} templates; end it in /")
+        raise UsageError(
+            f"--out: '{out}' is a file, but there are {len(templates)} templates; expected a folder ending in /"
+        )
     for template, path in places.items():
         if path.resolve() == template.resolve():
-            raise UsageError(f"--out: the page would take the place of its template, {template}; give another folder")
+            raise UsageError(f"--out: the page would overwrite its template {template}; expected another folder")
     if len(set(places.values())) < len(places):
-        raise UsageError("--out: two templates have the same name; give each a folder of its own")
+        raise UsageError("--out: duplicate template name; expected unique names, or one call per folder")
     return places

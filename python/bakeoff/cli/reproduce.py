@@ -15,17 +15,15 @@ from bakeoff.errors import UsageError
 def reproduce(
     run: OneRun = None,
     *,
-    seeds: Annotated[
-        int, typer.Option(min=3, help="Repetitions that give the interval, if the samples are not the same.")
-    ] = 5,
+    seeds: Annotated[int, typer.Option(min=3, help="Repetitions for the interval, if the samples differ.")] = 5,
     allow_code: AllowCode = False,
     as_json: Json = False,
 ) -> None:
     """Run a stored run again with its own engine, and compare.
 
-    Prints 'identical' if every sample is the same. If not, the run is repeated with other random draws, and each
-    number has to lie within what these give: 'within the interval' (from the least to the greatest), or 'different',
-    which ends with 1.
+    Prints 'identical' if all samples are equal. Otherwise the run is repeated with other seeds. The verdict is 'within
+    the interval' if every number lies between the minimum and the maximum of the repetitions, else 'different', with
+    exit code 1.
 
     \b
     Examples:
@@ -41,7 +39,7 @@ def reproduce(
 
     stored = chosen_run(run)
     if not stored.ok:
-        raise UsageError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
+        raise UsageError(f"{stored.key}: failed, nothing to compare with: {stored.record.error}")
     engine = stored.record.engine
     rows = []
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
@@ -52,7 +50,7 @@ def reproduce(
                 [each], Path(folder) / str(seed), campaign.Execution(engine=engine, jobs=1, allow_code=allow_code)
             ).runs
             if done.error is not None:
-                raise UsageError(f"{stored.key} fails today with seed {seed}: {done.error}")
+                raise UsageError(f"{stored.key}: fails now with seed {seed}: {done.error}")
             return results.read(done.path)
 
         fresh = again(stored.run.seed)

@@ -24,14 +24,15 @@ def results(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="A campaign, to list its runs.",
-            show_default="the campaigns below results/",
+            help="Campaign folder, to list its runs.",
+            show_default="the campaigns in results/",
             autocompletion=complete.results,
         ),
     ] = None,
     *,
     status: Annotated[
-        Literal["ok", "failed"] | None, typer.Option(help="Only runs of this status, or campaigns that have one.")
+        Literal["ok", "failed"] | None,
+        typer.Option(help="Only runs with this status, or campaigns that have such runs."),
     ] = None,
     only: Only = None,
     format_: FormatOption = Format.terminal,
@@ -41,9 +42,9 @@ def results(
 
     \b
     Examples:
-      bakeoff results                            the campaigns below results/
-      bakeoff results results/latest             the runs of the last one
-      bakeoff results --status failed            the campaigns in which something failed
+      bakeoff results                            the campaigns in results/
+      bakeoff results results/latest             the runs of the latest one
+      bakeoff results --status failed            campaigns with failed runs
       bakeoff results results/latest -k pie --json
     """
     rows = _campaigns(status, only) if folder is None else _runs(folder, status, only)
@@ -55,7 +56,7 @@ def results(
         print_rows("", whole, [], form)
         return
     if not rows:
-        typer.echo("nothing is stored here that fits", err=True)
+        typer.echo("no matching results", err=True)
         return
     from bakeoff.text.columns import ALWAYS, Column
 
@@ -76,7 +77,7 @@ def logs(
     *,
     only: Only = None,
 ) -> None:
-    """Print why a run failed, and its logs.
+    """Print the logs of a run, and why it failed.
 
     \b
     Examples:
@@ -102,13 +103,15 @@ def logs(
 
 
 def rm(
-    folders: Annotated[list[Path], typer.Argument(help="Campaigns or single runs.", autocompletion=complete.results)],
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of campaigns or runs.", autocompletion=complete.results)
+    ],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove campaigns or runs, after asking.
+    """Remove campaigns or runs, with confirmation.
 
-    Only results folders are ever removed.
+    Other folders are refused.
 
     \b
     Examples:
@@ -135,8 +138,8 @@ def check_sure(command: str, listed: list[str]) -> None:
     for line in listed:
         typer.echo(line, err=True)
     if not sys.stdin.isatty():
-        raise UsageError(f"{command}: asks before it removes, and standard input is no terminal; expected --yes")
-    if not typer.confirm("remove them?", err=True):
+        raise UsageError(f"{command}: cannot ask for confirmation, standard input is not a terminal; expected --yes")
+    if not typer.confirm("Remove them?", err=True):
         raise typer.Exit(1)
 
 

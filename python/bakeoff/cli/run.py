@@ -36,8 +36,8 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="PATTERN...",
-            help="Globs (or re:REGEX) on suite/scenario/run, or scenario files; FILE::PATTERN for single runs of one.",
-            show_default="with --last-failed, all that failed",
+            help="Globs (or re:REGEX) on suite/scenario/run, or scenario files; FILE::PATTERN selects runs of a file.",
+            show_default="with --last-failed, all failed runs",
             autocompletion=complete.scenario,
         ),
     ] = None,
@@ -47,27 +47,25 @@ def run(
         str | None,
         typer.Option(
             metavar="'MEASURE ±WIDTH'",
-            help="Repeat each run with new seeds until half of the 95 % interval of an expression of claims is at most "
-            "so wide, such as 'jain ±2%'; three seeds at least.",
+            help="Add seeds (at least 3) until the half-width of the 95 % confidence interval of a claim "
+            "expression is at most this, such as 'jain ±2%'.",
             show_default=False,
         ),
     ] = None,
-    max_seeds: Annotated[int, typer.Option(metavar="N", min=3, help="With --until: seeds of a run at most.")] = 30,
+    max_seeds: Annotated[int, typer.Option(metavar="N", min=3, help="With --until: maximum seeds per run.")] = 30,
     resume: Resume = False,
     last_failed: Annotated[
-        bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
+        bool, typer.Option("--last-failed", help="Repeat only the failed runs of --out (or the latest).")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Begin nothing if the engine cannot do one of the runs.")
+        bool, typer.Option("--strict", help="Fail before starting if the engine cannot run every selected run.")
     ] = False,
     durations: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Show the N runs that took longest.", show_default=False)
+        int, typer.Option(metavar="N", min=0, help="Show the N slowest runs.", show_default=False)
     ] = 0,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Check the runs and say what they cost. Of a single run, show all that would be done."
-        ),
+        typer.Option("--dry-run", help="Check the runs and print their cost; of a single run, print every setting."),
     ] = False,
     out: Out = None,
     name: Name = None,
@@ -75,7 +73,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="Tell this place how the campaign ended, as apprise writes places: mailto://…, slack://…; repeatable.",
+            help="Send a message at the end to an apprise URL (mailto://…, slack://…); repeatable.",
         ),
     ] = None,
     observations: Observations,
@@ -83,28 +81,27 @@ def run(
 ) -> None:
     """Run experiments of the catalog or of scenario files.
 
-    Ends with 1 if a run failed or the engine cannot do it (the others are done all the same), with 2 if something has
-    to be put right first.
-    Ctrl-C leaves whole results only; --resume does the rest.
+    Exits with 1 if a run failed or the engine cannot run it, with 2 on invalid input. Ctrl-C keeps finished runs;
+    --resume continues.
 
     \b
     Examples:
       bakeoff run 'l4s-tests/s6*'
       bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
       bakeoff run 'l4s-tests/s1-*' --dry-run
-      bakeoff run 'l4s-tests/s1-*' --resume       go on where the latest was interrupted
-      bakeoff run --last-failed                   again what failed in the latest, in its place
+      bakeoff run 'l4s-tests/s1-*' --resume       continue the latest campaign
+      bakeoff run --last-failed                   repeat the failed runs of the latest campaign
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
-      bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
-      bakeoff run mine.yaml::'*pie*'             those of its runs whose name has such a form
-      bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
-      bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
-      bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
-      bakeoff run 'l4s-tests/s6*' --until 'goodput(1) ±2%'     as many seeds as that takes
-      bakeoff run 'l4s-tests/s6*' --fresh        without the runs that the store has
+      bakeoff run mine.yaml --out /tmp/mine      a scenario file
+      bakeoff run mine.yaml::'*pie*'             the runs of a scenario file that match
+      bakeoff run 'l4s-tests/s6*' -k reno        further restrict the selection
+      bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     override values
+      bakeoff run '*/s6*/*pie*' --trace cc --capture all     record internals per ACK, and packets
+      bakeoff run 'l4s-tests/s6*' --until 'goodput(1) ±2%'     add seeds up to this precision
+      bakeoff run 'l4s-tests/s6*' --fresh        ignore cached runs
       bakeoff run 'l4s-tests/*' --dask ssh:one,one,two     on several machines
-      bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
+      bakeoff run 'linux/*' --notify json://localhost:8080/ended     a message at the end
     """
     from bakeoff import campaign
     from bakeoff.api.run_plan import RunPlan
@@ -126,7 +123,7 @@ def run(
     )  # fmt: skip
     _tell_plan(plan, execution.engine, quiet=how.quiet)
     if not plan.runs:
-        typer.echo(f"{root}: no {'such ' if patterns else ''}run failed")
+        typer.echo(f"{root}: no {'matching ' if patterns else ''}failed runs")
         return
     if dry_run:
         _dry_run(plan, how.jobs or campaign.cores(), as_json=how.as_json)
@@ -155,15 +152,17 @@ def run(
 
 
 def _tell_plan(plan: RunPlan, engine: str, *, quiet: bool) -> None:
-    """What of the plan a user may not have meant, on standard error."""
+    """Parts of the plan that may surprise a user, on standard error."""
     words = [*plan.taken.words(), *(["--engine", plan.engine] if plan.engine != engine else [])]
     if words and not quiet:
-        typer.echo(f"as the campaign was begun: {printable(shlex.join(words))}", err=True)
+        typer.echo(f"options of the resumed campaign: {printable(shlex.join(words))}", err=True)
     names = [pattern for pattern in plan.request.patterns if pattern.replace("-", "").replace(".", "").isidentifier()]
     suites = dict.fromkeys(key.partition("/")[0] for key in (*(run.key for run in plan.runs), *plan.refused))
     if names and len(suites) > 1:
         one = f"'{next(iter(suites))}/*{names[0]}*'"
-        typer.echo(f"'{names[0]}' names runs of {len(suites)} suites: {', '.join(suites)}; of one: {one}", err=True)
+        typer.echo(
+            f"'{names[0]}' matches runs of {len(suites)} suites: {', '.join(suites)}; for one of them: {one}", err=True
+        )
     for key, why in plan.refused.items():
         typer.echo(printable(f"cannot be run here: {key}: {why}"), err=True)
 
@@ -191,7 +190,7 @@ def _dry_run(plan: RunPlan, jobs: int, *, as_json: bool) -> None:
 
 
 def _tell(plan: RunPlan, report: Report, durations: int, *, quiet: bool, as_json: bool) -> None:
-    """How it ended, on standard output."""
+    """The outcome, on standard output."""
     if as_json:
         typer.echo(json.dumps({**_as_json(report), "refused": plan.refused, **_goal_as_json(plan)}, indent=2))
     elif not quiet:
@@ -246,7 +245,7 @@ def _goal_as_json(plan: RunPlan) -> dict[str, Any]:
 
 
 def _tell_goal(plan: RunPlan) -> None:
-    """The same for people, and which runs did not get there."""
+    """The same as text, with the runs that missed the goal."""
     from bakeoff.campaign.until import METHOD
     from bakeoff.claims.goal import written
 
@@ -262,4 +261,4 @@ def _tell_goal(plan: RunPlan) -> None:
         typer.echo(printable(f"  {each.name:<{width}}  {each.ended:>3} seeds  {said}{lost}{end}"))
     missed = sum(not each.reached for each in several)
     if missed:
-        typer.echo(f"{missed} of {len(several)} runs did not get there; --resume with a larger --max-seeds goes on")
+        typer.echo(f"{missed} of {len(several)} runs missed the goal; continue with --resume and a larger --max-seeds")

@@ -16,18 +16,18 @@ def serve(
         Path | None,
         typer.Argument(
             metavar="[RESULTS]",
-            help="A results folder; it may still be empty.",
+            help="Results folder, possibly empty.",
             show_default="the latest campaign",
             autocompletion=complete.results,
         ),
     ] = None,
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen on this machine; 0 takes any.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on localhost; 0 picks a free one.")] = 8000,
 ) -> None:
     """Serve the pages of 'site' on this machine, live.
 
-    The pages are those of 'bakeoff site', with the progress of the campaign. Nothing is written to the results, and no
-    other machine can ask. Ctrl-C ends it.
+    The pages are those of 'bakeoff site', plus the progress of the campaign. Results are read only, and other machines
+    have no access. Ctrl-C stops it.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def serve(
         with Server(live, port) as server:
             with patience("reading"):
                 live.news()
-            typer.echo(f"{server.url} shows {root}; Ctrl-C ends it")
+            typer.echo(f"{server.url} shows {root}; Ctrl-C stops it")
             try:
                 server.serve_forever()
             except KeyboardInterrupt:

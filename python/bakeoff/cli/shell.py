@@ -31,36 +31,36 @@ def shell(
         str,
         typer.Argument(
             metavar="RUN",
-            help="A run of the catalog, a scenario file or FILE::PATTERN, or the results folder of a run.",
+            help="Run of the catalog, scenario file, FILE::PATTERN, or results folder of a run.",
             autocompletion=complete.scenario,
         ),
     ],
     *,
     node: Annotated[
         str | None,
-        typer.Option(metavar="NODE", help="Where it begins.", show_default="the host that sends the first flow"),
+        typer.Option(metavar="NODE", help="Node to start on.", show_default="the sender of the first flow"),
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option("-c", metavar="COMMAND", help="Do this without a terminal, and end.", show_default=False),
+        typer.Option(
+            "-c", metavar="COMMAND", help="Run this command without a terminal, and exit.", show_default=False
+        ),
     ] = None,
     clock: Annotated[
         ClockName,
-        typer.Option(help="The machine's clock, or with -c the clock of runs, where programs take no time."),
+        typer.Option(help="Real time, or with -c the virtual time of runs, in which programs take no time."),
     ] = ClockName.real,
-    traffic: Annotated[bool, typer.Option("--traffic", help="Begin the run's flows and probes with it.")] = False,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Start the run's flows and probes.")] = False,
     reads: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="PATH", help="A file or folder of yours that it may read; repeatable.", show_default=False
-        ),
+        typer.Option(metavar="PATH", help="File or folder to make readable; repeatable.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="New or empty: where it begins, and where the files that it writes stay.",
-            show_default="a folder that goes with it",
+            help="New or empty working folder that is kept.",
+            show_default="a temporary folder",
         ),
     ] = None,
     kernel: ItsKernel = None,
@@ -69,11 +69,10 @@ def shell(
 ) -> None:
     """Open a shell inside the network of a run, on real Linux.
 
-    It needs no root.
+    Needs no root.
 
-    The nodes are network namespaces with the run's queues, delays, tunnels and middleboxes. Nodes have names: try
-    'ping srv', 'tc -s qdisc', or 'on mid tc -s qdisc' for another node. Ctrl-D or exit ends it, with the exit code of
-    the shell.
+    The nodes are network namespaces with the run's queues, delays, tunnels and middleboxes, and node names resolve: try
+    'ping srv', 'tc -s qdisc', or 'on mid tc -s qdisc' for another node. The exit code is that of the shell.
 
     \b
     Examples:
@@ -93,12 +92,12 @@ def shell(
     chosen = _chosen(run, only, set_)
     terminal = command is None and sys.stdin.isatty() and sys.stdout.isatty()
     if clock is ClockName.virtual and terminal:
-        raise UsageError("--clock virtual: time would jump while you type; expected it with -c COMMAND")
+        raise UsageError("--clock virtual: not valid for an interactive shell; expected -c COMMAND")
     for path in reads or ():
         if not path.exists():
             raise UsageError(f"--reads: {path}: no such file or folder")
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"--out: {out}: is no empty folder; expected a new one, or one that is empty")
+        raise UsageError(f"--out: {out}: not empty, or not a folder; expected a new or an empty folder")
     engine = virtual.choose(with_kernel("kernel", kernel).partition(":")[2] or None)
     asked = inside.Asked(
         node=node if node is not None else inside.first_host(chosen),
@@ -114,7 +113,7 @@ def shell(
         out.mkdir(parents=True, exist_ok=True)
     told = output.console(err=True)
     if terminal:
-        told.print(printable(f"{chosen.key}: Linux {engine.kernel.release} begins"), highlight=False, markup=False)
+        told.print(printable(f"{chosen.key}: booting Linux {engine.kernel.release}"), highlight=False, markup=False)
     try:
         with unwinding():
             code = inside.enter(engine, chosen, asked)
@@ -131,11 +130,11 @@ def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
 
     if Path(name).is_dir():
         if only is not None or set_:
-            raise UsageError(f"{name}: is a folder of results, which -k and --set do not change")
+            raise UsageError(f"{name}: a results folder; -k and --set are not valid with it")
         return chosen_run(name).run
     runs = catalog.select(name, 1, only=only, settings=parse_settings(set_ or ()))
     if len(runs) > 1:
         shown = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])
         more = f"\n  and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
-        raise UsageError(f"'{name}' names {len(runs)} runs; expected one, for example with -k:{shown}{more}")
+        raise UsageError(f"'{name}' matches {len(runs)} runs; expected one, for example with -k:{shown}{more}")
     return runs[0]

@@ -18,24 +18,24 @@ def site(
     results: Results = None,
     *,
     only: Only = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to; a site that is there is replaced.")] = Path(
-        "site"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Destination folder; an existing site is replaced.")
+    ] = Path("site"),
     downloads: Annotated[
         bool,
-        typer.Option(help="Lay the files of each run beside its page: samples as Parquet and CSV, logs, captures."),
+        typer.Option(help="Include each run's files: samples (Parquet, CSV), logs, captures."),
     ] = True,
 ) -> None:
     """Write results as a folder of pages for any browser.
 
-    Open index.html in it. The folder can be passed on, as an archive or on a stick.
+    Open index.html in the folder, which is self-contained.
 
     \b
     Examples:
-      bakeoff site                                      the latest campaign, into site/
+      bakeoff site                                      the latest campaign, to site/
       bakeoff site results/fairness --out fairness-site
       bakeoff site 'l4s-tests/s6*' --out s6             some runs of the latest campaign
-      bakeoff site --no-downloads                       without samples and captures: a quarter of the size
+      bakeoff site --no-downloads                       without the files of runs: a quarter of the size
     """
     from bakeoff import campaign
     from bakeoff.campaign.signals import unwinding
@@ -55,7 +55,7 @@ def site(
         with patience("writing pages") as tell:
             broken = write(contents, out, claims, jobs=campaign.cores(), downloads=downloads, tell=tell)
     for why in broken[:_TOLD]:
-        typer.echo(f"bakeoff: its page says that it cannot be read: {why}", err=True)
+        typer.echo(f"bakeoff: unreadable run, noted on its page: {why}", err=True)
     if len(broken) > _TOLD:
         typer.echo(f"bakeoff: and {len(broken) - _TOLD} more", err=True)
     typer.echo(out / "index.html")

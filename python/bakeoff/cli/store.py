@@ -1,4 +1,4 @@
-"""store: what is kept of runs that were done, so that none is done twice."""
+"""store: the cache of finished runs."""
 
 from __future__ import annotations
 
@@ -18,27 +18,24 @@ def store(
     place: Annotated[
         str | None,
         typer.Argument(
-            metavar="PATH|URL", help="A store.", show_default="BAKEOFF_STORE, or your own in the cache folder"
+            metavar="PATH|URL", help="Store location.", show_default="BAKEOFF_STORE, or one in the user's cache folder"
         ),
     ] = None,
     *,
-    empty: Annotated[
-        bool, typer.Option("--empty", help="Remove all runs that are stored there, after asking.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Remove all cached runs, with confirmation.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show or empty the cache of finished runs.
 
-    run, duel and verify take a run from the store if it was done before, and keep new ones there. Results folders stay
-    whole when the store is emptied. Only runs of your own are removed that are as they were stored; at a URL that takes
-    reading all of them.
+    run, duel and verify reuse cached runs and add new ones. Emptying the store does not affect results folders. It
+    removes only undamaged runs of this user; at a URL, it reads all of them to verify that.
 
     \b
     Examples:
       bakeoff store
       bakeoff store --empty
-      bakeoff store /srv/bakeoff-store --empty --yes     without asking
+      bakeoff store /srv/bakeoff-store --empty --yes     without confirmation
       bakeoff store sftp://lab/srv/bakeoff-store --json
     """
     from bakeoff.campaign.store import opened
@@ -47,7 +44,7 @@ def store(
 
     there = opened(place)
     if there is None:
-        raise UsageError("store: 'none' is no store; expected a path or a URL")
+        raise UsageError("store: 'none' means no store; expected a path or a URL")
     content = there.content()
     left = 0
     if empty:
@@ -63,7 +60,7 @@ def store(
     bound = f" of at most {size_in_words(most)}" if most is not None and not empty else ""
     typer.echo(f"{there.name}: {'removed ' * empty}{_in_words(content)}{bound}")
     if left:
-        typer.echo(f"bakeoff: left {left}, of other users or not as they were stored; remove them by hand", err=True)
+        typer.echo(f"bakeoff: kept {left} runs of other users or damaged; remove them by hand", err=True)
 
 
 def _in_words(content: Content) -> str:

@@ -25,7 +25,7 @@ ENGINES: Final = ("sim", "kernel")
 def suites(*, as_json: Json = False) -> None:
     """List the suites: runs, engines and verdicts of each.
 
-    A claim counts in each suite that it has runs of. A run that stands in the catalog with several seeds counts once.
+    A claim counts in every suite whose runs it uses. Seeds of a run count once.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def suites(*, as_json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     errors = output.console(err=True)
     hidden = not errors.is_terminal
-    for name, runs in track(by_suite.items(), "asking the engines", console=errors, transient=True, disable=hidden):
+    for name, runs in track(by_suite.items(), "checking engines", console=errors, transient=True, disable=hidden):
         can = {engine: _can(list(runs.values()), engine, reasons) for engine in ENGINES}
         claims = {engine: dict(verdicts.get((name, engine), {})) for engine in ENGINES}
         rows.append({"suite": name, "runs": len(runs), "can_run": can, "claims": claims})

@@ -27,8 +27,8 @@ class _How(How):
         str | None,
         typer.Option(
             metavar="PATH|URL",
-            help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
-            show_default="none on the simulator, whose runs cost less than keeping them twice; else as for run",
+            help="Cache of finished runs; 'none' disables it.",
+            show_default="none with --engine sim, else as for run",
         ),
     ] = None
 
@@ -39,7 +39,7 @@ def sweep(
         str,
         typer.Argument(
             metavar="SCENARIO",
-            help="A scenario file, or the name of a scenario of the catalog; FILE::PATTERN for some of its runs.",
+            help="Scenario file, or name of a scenario of the catalog; FILE::PATTERN selects runs of a file.",
             autocompletion=complete.scenario,
         ),
     ],
@@ -49,23 +49,22 @@ def sweep(
         typer.Option(
             "--over",
             metavar="KEY=VALUES",
-            help="What is varied, as --set names it, or an axis of the scenario; a list A,B,C or a range lin:A..B:N or "
-            "log:A..B:N; repeatable.",
+            help="Parameter (as for --set) or axis, with a list A,B,C or a range lin:A..B:N or log:A..B:N; repeatable.",
         ),
     ],
     sample: Annotated[
         str | None,
         typer.Option(
             metavar="lhs:N|sobol:N",
-            help="N points of a Latin hypercube or of a Sobol sequence over the ranges.",
-            show_default="a grid of all values",
+            help="Latin hypercube or Sobol sequence of N points over the ranges.",
+            show_default="a full grid",
         ),
     ] = None,
     adaptive: Annotated[
         str | None,
         typer.Option(
             metavar="MEASURE",
-            help="Choose points of the ranges where this expression of claims changes fastest; needs --budget.",
+            help="Choose points where this claim expression changes fastest; needs --budget.",
             show_default=False,
         ),
     ] = None,
@@ -73,23 +72,23 @@ def sweep(
         str | None,
         typer.Option(
             metavar="RUNS|TIME",
-            help="At most so many runs, or about so much time, such as 500 or 10min.",
-            show_default="no bound",
+            help="Maximum number of runs, or approximate time, such as 500 or 10min.",
+            show_default="unlimited",
         ),
     ] = None,
     keep: Annotated[
         str,
-        typer.Option(metavar="measures|series", help="What is kept of each run: its measures, or everything."),
+        typer.Option(metavar="measures|series", help="Data kept per run: measures only, or samples too."),
     ] = "measures",
     measure: Annotated[
         list[str] | None,
         typer.Option(
             metavar="EXPRESSION",
-            help="A column of your own in the data set, in the language of claims; repeatable.",
+            help="Additional column of the data set, a claim expression; repeatable.",
         ),
     ] = None,
     resume: Resume = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and say what they cost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and print their cost.")] = False,
     out: Out = None,
     name: Name = None,
     chosen: Selection,
@@ -97,9 +96,8 @@ def sweep(
 ) -> None:
     """Run a scenario over many values of its parameters.
 
-    The measures of all runs go into one Parquet data set besides, RESULTS/sweep, which DuckDB, polars and pandas
-    read. Ends with 1 if a run failed, with 2 if something has to be put right first. Ctrl-C leaves whole results only;
-    --resume does the rest.
+    The measures of all runs also go to one Parquet data set, RESULTS/sweep, for DuckDB, polars or pandas. Exits with 1
+    if a run failed, with 2 on invalid input. Ctrl-C keeps finished runs; --resume continues.
 
     \b
     Examples:
@@ -109,7 +107,7 @@ def sweep(
       bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms --adaptive 'share("prague")' --budget 200
       bakeoff sweep l4s-tests/s6-rfc3168 -k pie --over network.rtt=lin:5ms..50ms:10 --measure 'ping_p99()'
       bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:100 --dask ssh:one,one,two     on several machines
-      bakeoff plot --kind heatmap --measure jain     draws the latest
+      bakeoff plot --kind heatmap --measure jain     plots the latest sweep
     """
     from bakeoff import campaign
     from bakeoff.api import do_sweep
@@ -204,22 +202,21 @@ def _tell_plan(plan: Plan, budget: Budget, run_s: float, jobs: int, *, as_json: 
         return
     text = f"{runs:,} runs at {points:,} points, about {duration(wall_s)} with {jobs} jobs"
     if points < plan.points:
-        text += f"; the budget leaves out {plan.points - points:,} points"
+        text += f"; the budget excludes {plan.points - points:,} points"
     typer.echo(text, err=err)
 
 
 def _tell_cost(plan: Plan, told: Told, budget: str | None, jobs: int) -> None:
     """What the first runs say of the others."""
     typer.echo(
-        f"{told.of} runs took {told.run_s:.2f} s each: "
-        f"{told.points * plan.runs_per_point:,} runs at {told.points:,} points will be done, "
-        f"the rest in about {duration(told.wall_s)} with {jobs} jobs",
+        f"{told.of} runs took {told.run_s:.2f} s each: {told.points * plan.runs_per_point:,} runs at {told.points:,} "
+        f"points will be done, the rest in about {duration(told.wall_s)} with {jobs} jobs",
         err=True,
     )
     if told.left_out:
         typer.echo(
-            f"the budget of {budget} leaves out {told.left_out:,} of {told.points + told.left_out:,} points; those "
-            "that are done lie evenly, and --resume with a larger --budget does the others",
+            f"the budget of {budget} excludes {told.left_out:,} of {told.points + told.left_out:,} points; the others "
+            "are evenly spaced. Continue with --resume and a larger --budget",
             err=True,
         )
 

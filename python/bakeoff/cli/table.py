@@ -19,7 +19,7 @@ Results = Annotated[
     str | None,
     typer.Argument(
         metavar="[RESULTS]",
-        help="A results folder, of a campaign or one run; or a glob on suite/scenario/run in the latest campaign.",
+        help="Folder of a campaign or a run, or a glob on suite/scenario/run in the latest campaign.",
         show_default="the latest campaign",
         autocompletion=complete.results,
     ),
@@ -29,7 +29,7 @@ SeveralResults = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[RESULTS]...",
-        help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
+        help="Folders of campaigns or runs, or globs on suite/scenario/run in the latest campaign.",
         show_default="the latest campaign",
         autocompletion=complete.results,
     ),
@@ -39,7 +39,7 @@ OneRun = Annotated[
     str | None,
     typer.Argument(
         metavar="[RUN]",
-        help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
+        help="Folder of a run, or a glob on suite/scenario/run in the latest campaign.",
         show_default="the latest campaign, if it has one run",
         autocompletion=complete.results,
     ),
@@ -64,15 +64,15 @@ def table(
     rows: Annotated[
         Rows | None,
         typer.Option(
-            help="One row per run, flow, queue with a rate, probe, or part of a window in which something changes.",
-            show_default="runs, and all of a single one",
+            help="One row per run, flow, rate-limited queue, probe, or phase between timed changes.",
+            show_default="runs; for a single run, all",
         ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Show only these columns, by their names in CSV; '?' lists them.",
+            help="Columns to show, by CSV name; '?' lists them.",
             show_default=False,
             autocompletion=complete.columns,
         ),
@@ -81,7 +81,7 @@ def table(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Sort the rows by these columns; -NAME begins with the largest.",
+            help="Sort by these columns; -NAME sorts in descending order.",
             autocompletion=complete.order,
         ),
     ] = None,
@@ -89,14 +89,14 @@ def table(
         str | None,
         typer.Option(
             metavar="CONDITION",
-            help="Only rows for which this holds. It may have columns, numbers, texts, == < in, and, or, not.",
+            help="Filter rows: columns, numbers, strings, == < in, and, or, not.",
         ),
     ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
-            help="The reference whose numbers stand beside ours.",
-            show_default="what the suite published",
+            help="Reference to compare with.",
+            show_default="the suite's published numbers",
             autocompletion=complete.reference,
         ),
     ] = None,
@@ -147,7 +147,7 @@ def report(
 
     result = chosen_run(results, only)
     if not result.ok:
-        raise UsageError(f"{result.key} failed and has no measures: {result.record.error}")
+        raise UsageError(f"{result.key}: failed, no measures: {result.record.error}")
     run_report.duel(result, console())
 
 
@@ -165,7 +165,7 @@ def chosen_results(results: str | None, only: str | None = None) -> tuple[Path, 
 
     named = results is not None and Path(results).is_dir()
     if results is not None and not named and not LATEST.is_dir():
-        raise UsageError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
+        raise UsageError(f"{results}: no such results folder, and no campaign to match it against; expected a folder")
     root = Path(results or "") if named else campaign.latest()
     with patience("reading") as tell:
         found = survey(root, tell)
@@ -175,17 +175,17 @@ def chosen_results(results: str | None, only: str | None = None) -> tuple[Path, 
     if results is not None and not named:
         chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
         if not chosen:
-            raise UsageError(f"'{results}' is no folder, and no run in {root} has such a name")
+            raise UsageError(f"'{results}': no such folder, and no match among the runs in {root}")
     if not chosen and found.unreadable:
-        raise UsageError(f"{root}: holds nothing that can be read")
+        raise UsageError(f"{root}: unreadable results")
     if not chosen:
-        raise UsageError(f"{root}: holds no results; {_how_to_fill(root)}")
+        raise UsageError(f"{root}: no results; {_how_to_fill(root)}")
     if only is not None:
         from bakeoff.results.named import is_named
 
         several, chosen = chosen, [result for result in chosen if is_named(result.key, only)]
         if not chosen:
-            raise UsageError(f"-k: '{only}' names none of {len(several)} runs in {root}, such as {several[0].key}")
+            raise UsageError(f"-k: '{only}' matches none of {len(several)} runs in {root}, such as {several[0].key}")
     return root, chosen
 
 
@@ -198,14 +198,14 @@ def _how_to_fill(root: Path) -> str:
     place = shlex.quote(str(root))
     begun = read_campaign(root)
     if begun is None or begun.kind not in ("run", "sweep", "advise"):
-        return f"make some: bakeoff run 'l4s-tests/s6*' --out {place}"
+        return f"create some: bakeoff run 'l4s-tests/s6*' --out {place}"
     try:
         words = begun.begun.words()
     except ResultsError:
-        return f"'bakeoff {begun.kind}' with --out {place} --resume goes on with its campaign"
+        return f"'bakeoff {begun.kind}' with --out {place} --resume continues its campaign"
     engine = ["--engine", begun.engine] * (begun.engine not in (None, "sim"))
     again = shlex.join(["bakeoff", begun.kind, *words, *engine, "--out", str(root), "--resume"])
-    return printable(f"its campaign was interrupted before the first; go on with: {again}")
+    return printable(f"its campaign was interrupted before the first run ended; continue with: {again}")
 
 
 def chosen_several(names: list[str], only: str | None = None) -> tuple[Path, list[Result]]:
@@ -223,7 +223,7 @@ def chosen_run(run: str | None, only: str | None = None) -> Result:
     if len(chosen) > 1:
         keys = "".join(f"\n  {result.key}" for result in chosen[:5])
         more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
-        raise UsageError(f"{run or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
+        raise UsageError(f"{run or root}: {len(chosen)} runs; expected one of:{keys}{more}")
     return chosen[0]
 
 

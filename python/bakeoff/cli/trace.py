@@ -19,8 +19,8 @@ def trace(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Captures (pcap, pcapng; packed or not; - is standard input), and JSON files of irtt's client.",
-            show_default="with --against, all captures of its runs",
+            help="Captures (pcap, pcapng, optionally compressed; - is standard input), or JSON files of irtt.",
+            show_default="with --against, all captures of the runs",
         ),
     ] = None,
     *,
@@ -28,46 +28,40 @@ def trace(
         str | None,
         typer.Option(
             metavar="FLOW",
-            help="Only these flows: a number of the table, an address or port in the name, or a glob on CLIENT>SERVER.",
+            help="Only these flows: number in the table, address or port, or glob on CLIENT>SERVER.",
             show_default=False,
         ),
     ] = None,
-    ecn: Annotated[
-        Ecn, typer.Option(help="How to read the ECN bits of TCP; auto goes by each flow's handshake.")
-    ] = "auto",
-    every: Annotated[bool, typer.Option("--all", help="Show more than the 40 largest flows of each kind.")] = False,
+    ecn: Annotated[Ecn, typer.Option(help="Interpretation of TCP's ECN bits; auto follows each handshake.")] = "auto",
+    every: Annotated[bool, typer.Option("--all", help="Show all flows, not only the 40 largest of each kind.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write a results folder, which table, plot, site and render read.",
+            help="Write a results folder for table, plot, site and render.",
             show_default=False,
         ),
     ] = None,
-    interval: Annotated[
-        str, typer.Option(metavar="TIME", help="Time between the samples of --out, and of the series in --json.")
-    ] = "100ms",
-    series: Annotated[bool, typer.Option("--series", help="With --json: also print every flow over time.")] = False,
+    interval: Annotated[str, typer.Option(metavar="TIME", help="Sampling interval of --out and --series.")] = "100ms",
+    series: Annotated[bool, typer.Option("--series", help="With --json: include time series per flow.")] = False,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="RESULTS",
-            help="Compare captures of these runs with what the simulator counted.",
+            help="Compare captures with the simulator's counters of these runs.",
             show_default=False,
             autocompletion=complete.results,
         ),
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option(
-            metavar="RUN", help="With --against: the run, as suite/scenario/run or a glob.", show_default=False
-        ),
+        typer.Option(metavar="RUN", help="With --against: suite/scenario/run, or a glob.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Analyse packet captures flow by flow.
 
-    With --against it ends with 1 if a number differs.
+    With --against, exits with 1 if a number differs.
 
     \b
     Examples:
@@ -87,15 +81,15 @@ def trace(
     spacing_s = interval_s("--interval", interval)
     if against is not None:
         if flow is not None or out is not None or series:
-            raise UsageError("--against: compares whole captures; leave out --flow, --out and --series")
+            raise UsageError("--against: not valid with --flow, --out or --series")
         _against(files or [], against, run, ecn=ecn, as_json=as_json)
         return
     if run is not None:
-        raise UsageError("--run: names a run of --against; give both")
+        raise UsageError("--run: only valid with --against")
     if not files:
-        raise UsageError("no file was given; expected captures, or JSON files of irtt's client")
+        raise UsageError("missing argument FILE; expected captures, or JSON files of irtt")
     if series and not as_json:
-        raise UsageError("--series: adds to --json; give both, or --out for a results folder")
+        raise UsageError("--series: only valid with --json; for a results folder, use --out")
     found = []
     with patience("reading") as tell:
         for number, path in enumerate(files, start=1):

@@ -41,7 +41,7 @@ def verify(
         str | None,
         typer.Argument(
             metavar="PATTERN",
-            help="Glob on DOCUMENT/CLAIM or DOCUMENT, or a word in such a name.",
+            help="Glob on DOCUMENT/CLAIM or DOCUMENT, or part of the name.",
             show_default="all claims",
             autocompletion=complete.claim,
         ),
@@ -50,17 +50,17 @@ def verify(
     engine: Engine = "sim",
     kernel: Kernel = None,
     inventory: Inventory = None,
-    seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions of every run, with seeds 1 to N.")] = SEEDS,
+    seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions per run, with seeds 1 to N.")] = SEEDS,
     jobs: Jobs = None,
     dask: Dask = None,
     set_: Set = None,
     store: Store = None,
     fresh: Fresh = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many runs are missing and what they cost, and do nothing.")
+        bool, typer.Option("--dry-run", help="Print the number and the cost of missing runs, and exit.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Write the verdicts into the catalog's claims/expected.csv.")
+        bool, typer.Option("--record", help="Write the verdicts to the catalog's claims/expected.csv.")
     ] = False,
     write_docs: Annotated[
         bool,
@@ -75,18 +75,18 @@ def verify(
 ) -> None:
     """Test the claims of the published documents.
 
-    Runs that are missing below results/verify/ENGINE are done first. Ends with 1 if a verdict differs from the one
-    recorded in the catalog's claims/expected.csv, with 2 if something has to be put right first.
+    Missing runs are done first, in results/verify/ENGINE. Exits with 1 if a verdict differs from the catalog's
+    claims/expected.csv, with 2 on invalid input.
 
     \b
     Examples:
       bakeoff verify                                   every claim, three seeds
-      bakeoff verify sce-l4s-bakeoff                   those of one document
+      bakeoff verify sce-l4s-bakeoff                   claims of one document
       bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
       bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
-      bakeoff verify --engine kernel --dry-run         how much of that is still to be done
+      bakeoff verify --engine kernel --dry-run         the cost of the missing runs
       bakeoff verify s3-prague-over-cubic-10ms --set 'network.bottleneck.0.qdisc=fq_codel flows 1 target 20ms'
-                                                       with another value: what depends on it turns
+                                                       override a value
     """
     from bakeoff import campaign, engines
     from bakeoff.api import do_verify
@@ -101,13 +101,13 @@ def verify(
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)
     if set_ and (record or write_docs):
-        raise UsageError("--set changes the runs; --record and --write-docs are for the runs of the catalog")
+        raise UsageError("--set: not valid with --record or --write-docs, which need the catalog's own runs")
     everything = load()
     chosen = select(everything, pattern)
     if dry_run and (record or write_docs):
-        raise UsageError("--dry-run decides nothing; --record and --write-docs are for verdicts")
+        raise UsageError("--dry-run: not valid with --record or --write-docs, which need verdicts")
     if write_docs and len(chosen) < len(everything):
-        raise UsageError(f"--write-docs writes about all claims; expected no '{pattern}'")
+        raise UsageError(f"--write-docs: needs all claims; expected no pattern, got '{pattern}'")
     engines.get(engine)
     execution = campaign.Execution(
         engine=engine, jobs=jobs or campaign.cores(), dask=dask, store=place(store), fresh=fresh
@@ -139,7 +139,7 @@ def verify(
             typer.echo(f"wrote {path}", err=True)
     if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-        typer.echo(f"without a recorded verdict for {engine}: {', '.join(new[:3])}{more}", err=True)
+        typer.echo(f"no recorded verdict for {engine}: {', '.join(new[:3])}{more}", err=True)
     for line in differ:
         typer.echo(printable(f"differs: {line}"), err=True)
     if differ:

@@ -1,4 +1,4 @@
-"""What is valid in a run and probably not meant: times without a unit in a qdisc, a window that holds slow start."""
+"""Warnings for valid but unlikely values: times without a unit in a qdisc, a window that includes slow start."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _of_window(run: Run) -> Iterator[str]:
     begin, end = run.window_s
     if starts and min(starts) >= begin:
         yield (
-            f"the steady state from {begin:.4g} s to {end:.4g} s begins before the flows do and holds their slow start"
+            f"the steady state from {begin:.4g} s to {end:.4g} s starts before the flows and includes their slow start"
             "; expected a shorter measure.steady_state.window, or a longer duration"
         )
 
@@ -70,7 +70,7 @@ def _of_rate(run: Run) -> Iterator[str]:
     rated = any(link.rate_bps is not None or link.features for link in run.links)
     lines = [*(line for _, line in run.qdiscs()), *_classes(run)]
     if run.flows and not rated and not any(set(line.split()) & {"rate", "bandwidth", "ceil"} for line in lines):
-        yield "nothing on the way has a rate, so no queue ever fills; expected for example 'bottleneck: {rate: 50mbit}'"
+        yield "no link has a rate, so no queue ever fills; expected for example 'bottleneck: {rate: 50mbit}'"
 
 
 def _classes(run: Run) -> Iterator[str]:

@@ -17,5 +17,5 @@ def is_named(key: str, only: str | None) -> bool:
         try:
             return re.search(only.removeprefix("re:"), key) is not None
         except re.error as error:
-            raise UsageError(f"-k: '{only}' is no regular expression: {error}") from None
+            raise UsageError(f"-k: '{only}': invalid regular expression: {error}") from None
     return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
