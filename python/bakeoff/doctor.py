@@ -57,8 +57,8 @@ def origin() -> str:
     commit = version.commit()
     known = f", commit {commit.id[:12]}{' with changes' if commit.dirty else ''}" if commit is not None else ""
     checkout = data.checkout()
-    where = f"the checkout {checkout}" if checkout is not None else f"the installation in {Path(__file__).parent}"
-    return f"bakeoff {version.version()}{known}: {where}"
+    source = f"the checkout {checkout}" if checkout is not None else f"the installation in {Path(__file__).parent}"
+    return f"bakeoff {version.version()}{known}: {source}"
 
 
 def lacking(checks: Iterable[Check], area: str) -> list[str]:
@@ -171,10 +171,10 @@ def _agent(area: str, note: str = "makes the traffic and samples it") -> Check:
 
     try:
         path = agent.find()
-        said = agent.version(path)
+        found = agent.version(path)
     except (BakeoffError, OSError) as error:
         return Check(area, "agent", "missing", str(error), "make agent" if data.checkout() is not None else _AGAIN)
-    return Check(area, "agent", "ok", f"{path} (version {said}): {note}")
+    return Check(area, "agent", "ok", f"{path} (version {found}): {note}")
 
 
 def _tc(area: str) -> Check:

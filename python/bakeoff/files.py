@@ -176,7 +176,7 @@ def is_below(path: Path, folder: Path) -> bool:
 
 def in_the_way(folder: Path) -> Path | None:
     """What has the name of `folder`, or of a folder above it, and is no folder itself; None if nothing has."""
-    found = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), None)
+    found = next((parent for parent in (folder, *folder.parents) if os.path.lexists(parent)), None)
     return None if found is None or found.is_dir() else found
 
 

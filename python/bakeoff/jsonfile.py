@@ -64,6 +64,6 @@ def _inside(outer: dict[Any, Any] | list[Any]) -> list[object]:
 
 def _in_words(place: str, error: str) -> str:
     """What msgspec says, with the place as keys: "Expected `float`, got `str` - at `$.times[3]`"."""
-    what, _, where = error.partition(" - at `")
-    at = where.rstrip("`").removeprefix("$").replace("[...]", ".*").lstrip(".")
+    what, _, path = error.partition(" - at `")
+    at = path.rstrip("`").removeprefix("$").replace("[...]", ".*").lstrip(".")
     return f"{place}{'.' if at and not at.startswith('[') else ''}{at}: {what}"

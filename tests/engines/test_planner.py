@@ -301,6 +301,9 @@ def test_every_plan_is_plain_words_short_names_and_undone(many_runs):
         "sce-s4-gaming": own_parameters,
         "rtt-independence": own_parameters,
         "alpha": own_parameters,
+        "detection": own_parameters,
+        "jitter": own_parameters,
+        "one-flow": own_parameters,
         # media and rates of links that only the simulator has
         "bursty-link": "no veth has this",
         "multipath": "no veth has this",

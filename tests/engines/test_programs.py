@@ -137,7 +137,7 @@ def test_ping_tells_answers_and_losses():
 --- 10.9.0.2 ping statistics ---
 3 packets transmitted, 2 received, 33.3333% packet loss, time 200ms
 """
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
     scenario_programs.ping(text, "p", 90.0, told)
     assert [(round(t, 6), metric, value) for t, _, _, metric, value in told.rows] == [
         (10.0, "rtt", 0.02),
@@ -152,7 +152,7 @@ def test_the_form_of_iperf3_is_read():
     total = {"start": 0.0, "end": 0.1, "bytes": 125_000, "bits_per_second": 1e7}
     end = {"sum_received": {"bytes": 125_000}, "sender_tcp_congestion": "quinn-bbr"}
     text = "a line\n" + json.dumps({"intervals": [{"sum": total}], "end": end})
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
     tool_output.iperf3(tool_output.document(text), "q", 2.0, told, udp=True)
     assert told.rows == [(2.1, "flow", "q", "goodput", 1e7), (2.1, "flow", "q", "received", 125_000.0)]
     assert told.counters["sources"]["q"] == {"cc": "quinn-bbr"}

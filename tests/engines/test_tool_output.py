@@ -25,7 +25,7 @@ def recorded(name):
 
 
 def read(document, *, udp=False):
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
     tool_output.iperf3(document, "a", START_S, told, udp=udp)
     return told
 
@@ -226,7 +226,7 @@ REMOTE_BYTES_RECVD=1900000
 
 def test_netperfs_first_interval_counts():
     """16 Mbit/s for 0.5 s and 8 Mbit/s for 1 s are 1 MB each; the run began at 1000 s of Unix time."""
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
     tool_output.netperf(NETPERF, "a", "reno", 1000.0, told)
     found = samples(told)
     assert rows(found, "received") == [(10.0, 0.0), (10.5, 1e6), (11.5, 2e6)]
@@ -240,7 +240,7 @@ def test_flents_first_interval_counts(dur):
     points.append({"t": 1011.0, "val": 16.0})
     if dur:
         points = [point | ({"dur": 0.5} if "val" in point else {}) for point in points]
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
     run = network(flows=[flow(name="a", cc="reno")])
     tool_output.flent({"raw_values": {"TCP upload::1": points}, "metadata": {}}, run, 1000.0, told)
     found = samples(told)

@@ -101,7 +101,7 @@ def test_what_tc_shows_is_read_or_refused(text):
 @drawn
 @given(text=texts([NETPERF], [*SIGNS, "=", "NETPERF_INTERVAL[0]", "REMOTE_BYTES_RECVD="]))
 def test_what_netperf_writes_is_read_or_refused(text):
-    told = tool_output.Told()
+    told = tool_output.ToolOutput()
 
     def read() -> None:
         tool_output.netperf(text, "a", "reno", 1_700_000_000.0, told)

@@ -60,14 +60,14 @@ def text(asked: Asked, advice: Advice, *, width: int | None = None, colour: bool
     return columns.text_of(out)
 
 
-def _title(drawing: Console, words: str) -> None:
-    drawing.print("\n".join(textwrap.wrap(words, drawing.width)), style="bold", markup=False, highlight=False)
+def _title(drawing: Console, text: str) -> None:
+    drawing.print("\n".join(textwrap.wrap(text, drawing.width)), style="bold", markup=False, highlight=False)
     drawing.print()
 
 
-def _wrapped(drawing: Console, words: str, *, bullet: bool = False) -> None:
+def _wrapped(drawing: Console, text: str, *, bullet: bool = False) -> None:
     first, rest = ("- ", "  ") if bullet else ("", "")
-    lines = textwrap.wrap(words, drawing.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    lines = textwrap.wrap(text, drawing.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     drawing.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 

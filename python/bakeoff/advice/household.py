@@ -78,21 +78,21 @@ def advise(results: Sequence[Result], *, own: Collection[str] = ()) -> Advice:
         variant = ", ".join(label for axis, label in point.items() if axis not in (QUEUE, LINE))
         sorted_.setdefault(variant, {}).setdefault(point[QUEUE], []).append(result)
     order = list(dict.fromkeys(result.run.point[QUEUE] for result in results))
-    said = {label: words(label, own=label in own) for label in order}
-    variants = tuple(_variant(label, found, said) for label, found in sorted_.items())
+    texts = {label: words(label, own=label in own) for label in order}
+    variants = tuple(_variant(label, found, texts) for label, found in sorted_.items())
     known = {key for variant in variants for choice in variant.choices for key in choice.means}
     return Advice(variants, tuple(measure for measure in MEASURES if measure.key in known))
 
 
-def _variant(label: str, found: Mapping[str, Sequence[Result]], said: Mapping[str, Words]) -> Variant:
-    each = {queue: [numbers(result) for result in found[queue]] for queue in said if queue in found}
+def _variant(label: str, found: Mapping[str, Sequence[Result]], texts: Mapping[str, Words]) -> Variant:
+    each = {queue: [numbers(result) for result in found[queue]] for queue in texts if queue in found}
     means = {queue: mean(several) for queue, several in each.items()}
     best = most(means.values())
     choices = tuple(
-        Choice(queue, said[queue], tuple(found[queue]), tuple(several), means[queue], missed(means[queue], best))
+        Choice(queue, texts[queue], tuple(found[queue]), tuple(several), means[queue], missed(means[queue], best))
         for queue, several in each.items()
     )
     verdict = decide(each)
     home = [choice.label for choice in choices if choice.words.where != "line"]
-    alone = said[verdict.choice].where == "line" and len(home) > 1
+    alone = texts[verdict.choice].where == "line" and len(home) > 1
     return Variant(label, choices, verdict, decide(each, home) if alone else None)

@@ -160,23 +160,23 @@ def _sure(of: Variant, verdict: Verdict) -> str:
     if count == 1:
         return "How sure: not at all, because there is one repetition; --seeds 5 makes five."
     if verdict.agreeing == count:
-        said = f"How sure: each of the {count} repetitions, taken alone, gives the same answer."
+        text = f"How sure: each of the {count} repetitions, taken alone, gives the same answer."
     else:
         others = Counter(one for one in verdict.alone if one != verdict.choice)
-        told = ", ".join(f"{named(of.choices, label)} ({times})" for label, times in others.items())
-        said = (
+        answers = ", ".join(f"{named(of.choices, label)} ({times})" for label, times in others.items())
+        text = (
             f"How sure: {verdict.agreeing} of the {count} repetitions, taken alone, give the same answer; the others "
-            f"give {told}."
+            f"give {answers}."
         )
     apart = verdict.difference
     if apart is not None and apart["ci95"] is not None:
         if apart["ci95"] >= abs(apart["mean"]):
-            said += " Chance alone could make the difference to the next, so that either is a good choice."
+            text += " Chance alone could make the difference to the next, so that either is a good choice."
         else:
-            said += " The difference to the next is larger than chance makes it (95 % interval)."
+            text += " The difference to the next is larger than chance makes it (95 % interval)."
     if verdict.reason == "needs" and _by_chance(of, verdict):
-        said += " What the next misses, it misses by no more than chance alone could make (95 % interval)."
-    return said
+        text += " What the next misses, it misses by no more than chance alone could make (95 % interval)."
+    return text
 
 
 def _by_chance(of: Variant, verdict: Verdict) -> bool:
@@ -196,22 +196,22 @@ def _at_home(of: Variant, verdict: Verdict) -> str:
     chosen = of.choice(verdict.choice)
     if chosen.words.where == "nowhere":
         return f"What a household can do alone: nothing that the rule prefers to {named(of.choices, verdict.choice)}."
-    said = (
+    text = (
         f"What a household can do alone: {named(of.choices, verdict.choice)}, that is: {clean(chosen.words.sentence)}. "
     )
-    return said + f"{_needs(verdict, chosen.means)} {clean(chosen.words.cost)}"
+    return text + f"{_needs(verdict, chosen.means)} {clean(chosen.words.cost)}"
 
 
 def _otherwise(advice: Advice, other: Variant) -> str:
     """What the rule says of the same household with another mix."""
     if other.verdict.choice == advice.main.verdict.choice:
-        said = "the rule gives the same answer"
+        text = "the rule gives the same answer"
     else:
-        said = f"the rule gives {named(other.choices, other.verdict.choice)}"
+        text = f"the rule gives {named(other.choices, other.verdict.choice)}"
     if other.at_home is not None and other.at_home.choice != other.verdict.choice:
-        said += f", and {named(other.choices, other.at_home.choice)} for a household alone"
+        text += f", and {named(other.choices, other.at_home.choice)} for a household alone"
     needs = _needs(other.verdict, other.choice(other.verdict.choice).means)
-    return f"The same household, {variant(other)}: {said}. {needs}"
+    return f"The same household, {variant(other)}: {text}. {needs}"
 
 
 def _buffers(asked: Asked) -> str:
@@ -321,8 +321,8 @@ def _in_tc(choice: Choice) -> str:
     for rated in summary.rated:
         names = rated.queues or [rated.queue]
         qdiscs = [summary.queues[name].qdisc for name in names if name in summary.queues]
-        where = {f"{up[0]}>{up[1]}": "line, up", f"{down[0]}>{down[1]}": "line, down"}.get(rated.hop, rated.hop)
-        parts += [f"{clean(where)}: {clean(qdisc)}" for qdisc in qdiscs]
+        label = {f"{up[0]}>{up[1]}": "line, up", f"{down[0]}>{down[1]}": "line, down"}.get(rated.hop, rated.hop)
+        parts += [f"{clean(label)}: {clean(qdisc)}" for qdisc in qdiscs]
     return "; ".join(parts)
 
 

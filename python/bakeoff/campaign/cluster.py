@@ -148,22 +148,22 @@ class Cluster:
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
-        run, place = self._busy.pop(future)
+        run, slot = self._busy.pop(future)
         if future in self._killed:
             self._killed.discard(future)
             raise WorkerLostError("its worker was ended")
         try:
             answer = msgspec.msgpack.decode(future.result(), type=_Answer)
             if answer.archive is not None:
-                with results.writing(place) as partial:
+                with results.writing(slot) as partial:
                     unpack(io.BytesIO(answer.archive), partial)
         except KilledWorker as error:
             raise WorkerLostError(f"the worker {error.last_worker.address} ended", error.allowed_failures + 1) from None
         except CancelledError:
             raise self._gone() from None
         except (DamagedError, msgspec.MsgspecError, TypeError) as error:
-            raise CampaignError(f"{place}: came damaged from its worker: {error}") from None
-        return Done(run.key, place, answer.status, answer.wall_s, answer.error, answer.numbers)
+            raise CampaignError(f"{slot}: came damaged from its worker: {error}") from None
+        return Done(run.key, slot, answer.status, answer.wall_s, answer.error, answer.numbers)
 
     def kill(self, future: Any) -> None:  # noqa: ANN401 (distributed's)
         """See `Workers`."""
@@ -171,11 +171,11 @@ class Cluster:
             return
         self._killed.add(future)
         key = future.key
-        where = [address for address, keys in self._ask("processing").items() if key in keys]
+        addresses = [address for address, keys in self._ask("processing").items() if key in keys]
         future.cancel()
-        if where:
+        if addresses:
             with suppress(ValueError):  # nobody started it again who could
-                self._client.restart_workers(where, raise_for_error=False)
+                self._client.restart_workers(addresses, raise_for_error=False)
 
     def check(self) -> None:
         """See `Workers`."""
@@ -229,7 +229,7 @@ class Cluster:
             raise CampaignError(f"--dask {self._form}: a worker does not answer as bakeoff's do") from None
         for address, answer in answers.items():
             if answer is not None:
-                raise CampaignError(f"--dask {self._form}: the worker {address} {_said(answer)}")
+                raise CampaignError(f"--dask {self._form}: the worker {address} {_problem_of(answer)}")
 
     def _close_all(self) -> None:
         for each in (getattr(self, "_client", None), self._cluster):
@@ -295,7 +295,7 @@ def _sees(folder: Path, task: worker.Task) -> bool:
     return False
 
 
-def _said(answer: object) -> str:
+def _problem_of(answer: object) -> str:
     if isinstance(answer, BaseException):
         return f"cannot be used: {type(answer).__name__}: {answer}"
     return str(answer)
@@ -323,8 +323,8 @@ def _check_scheduler(form: str) -> None:
                 comm.abort()
 
     try:
-        place = urlsplit(form)
-        known = bool(place.hostname) and place.port is not None and place.path == ""
+        address = urlsplit(form)
+        known = bool(address.hostname) and address.port is not None and address.path == ""
     except ValueError:
         known = False
     if not known:

@@ -83,14 +83,14 @@ class _Remote(_Interface):  # type: ignore[misc]
         words = [sys.executable, "-m", __name__, *([self._scheduler] if self._scheduler else [])]
         self._process = await self._connection.create_process(shlex.join([*words, "--spec", json.dumps(self.spec())]))
         self._process.stdin.write(f"{dask.config.serialize(_settings(self._security))}\n")
-        said = ""
+        last = ""
         while line := await self._process.stderr.readline():
             _, found, address = line.partition(self.announced)
             if found:
                 self._drained = asyncio.ensure_future(self._drain())
                 return str(address.strip().removeprefix("'").removesuffix("'"))
-            said = line.strip() or said
-        raise StartError(f"{self._host}: the {type(self).__name__.lower()} ended as it started: {said}")
+            last = line.strip() or last
+        raise StartError(f"{self._host}: the {type(self).__name__.lower()} ended as it started: {last}")
 
     async def _drain(self) -> None:
         """Read on, so that the process never waits for room for its log."""

@@ -55,9 +55,9 @@ def writer(root: Path) -> str | None:
 
 def refuse_written(folder: Path) -> None:
     """BakeoffError if a campaign is writing to the folder, which is a campaign's or lies in one."""
-    place = folder.absolute()
-    for root in (place, *place.parents):
-        known = root == place or (root / layout.CAMPAIGN).exists()  # elsewhere a file of this name may be anything
+    path = folder.absolute()
+    for root in (path, *path.parents):
+        known = root == path or (root / layout.CAMPAIGN).exists()  # elsewhere a file of this name may be anything
         if known and (owner := writer(root)) is not None:
             raise CampaignError(f"{folder}: a campaign (process {owner}) is writing in {root}; wait until it ends")
 

@@ -78,15 +78,15 @@ def opened(named: str | None = None) -> Store | None:
     return None if at is None else at_place(at)
 
 
-def at_place(place: str) -> Store:
+def at_place(location: str) -> Store:
     """The store at a path or URL. BakeoffError for a URL that cannot be a store."""
-    if re.match(r"[A-Za-z][\w+.-]*(://|::)", place):
+    if re.match(r"[A-Za-z][\w+.-]*(://|::)", location):
         from bakeoff.campaign.store_remote import RemoteStore
 
-        return RemoteStore(place)
+        return RemoteStore(location)
     from bakeoff.campaign.store_local import LocalStore
 
-    return LocalStore(Path(place).expanduser())
+    return LocalStore(Path(location).expanduser())
 
 
 def default() -> Path:

@@ -96,8 +96,8 @@ class StoreAccess:
         )
 
     def _complain(self, store: Store, error: OSError | BakeoffError) -> None:
-        said = str(error) if isinstance(error, BakeoffError) else error.strerror or str(error)
-        self.problem = said if said.startswith(store.name) else f"{store.name}: {said}"
+        reason = str(error) if isinstance(error, BakeoffError) else error.strerror or str(error)
+        self.problem = reason if reason.startswith(store.name) else f"{store.name}: {reason}"
 
 
 def _whole(folder: Path, run: Run, *, also: bool) -> tuple[RunRecord, Mapping[str, float | None]]:

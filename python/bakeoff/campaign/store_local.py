@@ -68,35 +68,35 @@ class LocalStore:
 
     def fetch(self, key: str, into: Path) -> None:
         """See `Store`."""
-        place = self._place(key)
-        if place.parent.is_symlink() or place.is_symlink():
-            raise DamagedError(f"{place}: is a link, or lies behind one")
-        listed = _listed(place)
+        path = self._place(key)
+        if path.parent.is_symlink() or path.is_symlink():
+            raise DamagedError(f"{path}: is a link, or lies behind one")
+        listed = _listed(path)
         for name, (size, digest) in listed.items():
-            if (place / name).is_symlink():
+            if (path / name).is_symlink():
                 raise DamagedError(f"{name}: is a link")
-            archive.check(place / name, size, digest)
+            archive.check(path / name, size, digest)
         for name in listed:
-            _link(place / name, into / name)
+            _link(path / name, into / name)
         with suppress(OSError):  # of somebody else's store
-            os.utime(place)
+            os.utime(path)
 
     def put(self, key: str, folder: Path) -> None:
         """See `Store`."""
-        place = self._place(key)
-        partial = place.with_name(layout.partial_name(key, os.getpid()))
+        path = self._place(key)
+        partial = path.with_name(layout.partial_name(key, os.getpid()))
         self._begin()
-        if place.parent.is_symlink():
-            raise StoreError(f"{place.parent}: is a link, and nothing is stored behind it")
-        if os.path.lexists(place) and not _replaceable(place):
-            raise StoreError(f"{place}: holds no stored run of yours; move it away")
+        if path.parent.is_symlink():
+            raise StoreError(f"{path.parent}: is a link, and nothing is stored behind it")
+        if os.path.lexists(path) and not _replaceable(path):
+            raise StoreError(f"{path}: holds no stored run of yours; move it away")
         try:
             partial.mkdir(parents=True)
             listed = archive.manifest(folder)
             for name in listed:
                 _link(folder / name, partial / name)
             (partial / archive.MANIFEST).write_bytes(archive.written(listed))
-            take_place(partial, place)
+            take_place(partial, path)
         finally:
             files.discard(partial)
         self._added = (self._added or 0) + sum(size for size, _ in listed.values())
@@ -211,27 +211,27 @@ class LocalStore:
         """Every stored run, by its name, kind and manifest; what a crash left half-written is none, and is removed."""
         for shard in self._shards():
             with suppress(OSError):
-                for place in sorted(shard.iterdir()):
-                    if _PARTIAL.fullmatch(place.name):
-                        _discard_stale(place)
-                    elif _KEY.fullmatch(place.name) and place.name.startswith(shard.name):
+                for path in sorted(shard.iterdir()):
+                    if _PARTIAL.fullmatch(path.name):
+                        _discard_stale(path)
+                    elif _KEY.fullmatch(path.name) and path.name.startswith(shard.name):
                         with suppress(OSError, DamagedError):
-                            yield _entry(place)
+                            yield _entry(path)
 
 
-def _entry(place: Path) -> _Entry:
+def _entry(path: Path) -> _Entry:
     """DamagedError or OSError unless the folder holds just the regular files that its manifest lists."""
-    listed = _listed(place)
-    held = {each.name: each.stat(follow_symlinks=False) for each in os.scandir(place)}
+    listed = _listed(path)
+    held = {each.name: each.stat(follow_symlinks=False) for each in os.scandir(path)}
     if held.keys() != {*listed, archive.MANIFEST} or not all(stat.S_ISREG(each.st_mode) for each in held.values()):
-        raise DamagedError(f"{place}: holds other files than its manifest lists")
-    return _Entry(place.lstat().st_mtime, sum(size for size, _ in listed.values()), place, listed)
+        raise DamagedError(f"{path}: holds other files than its manifest lists")
+    return _Entry(path.lstat().st_mtime, sum(size for size, _ in listed.values()), path, listed)
 
 
-def _listed(place: Path) -> archive.Listed:
+def _listed(folder: Path) -> archive.Listed:
     """What the manifest of a stored run lists; DamagedError if there is none that can be read."""
-    path = place / archive.MANIFEST
-    if place.is_symlink() or path.is_symlink():
+    path = folder / archive.MANIFEST
+    if folder.is_symlink() or path.is_symlink():
         raise DamagedError(f"{path}: is a link, or lies behind one")
     try:
         return archive.read_manifest(files.read(path, archive.LARGEST_MANIFEST))
@@ -250,20 +250,20 @@ def _own(entry: _Entry) -> bool:
     return False
 
 
-def _replaceable(place: Path) -> bool:
+def _replaceable(path: Path) -> bool:
     """Whether what has the name of a stored run is one of this user's, maybe damaged: files, some of them a run's."""
     with suppress(OSError):
-        found = place.lstat()
-        held = list(os.scandir(place)) if stat.S_ISDIR(found.st_mode) else []
+        found = path.lstat()
+        held = list(os.scandir(path)) if stat.S_ISDIR(found.st_mode) else []
         names = {each.name for each in held}
         flat = not any(each.is_dir(follow_symlinks=False) for each in held)
         return found.st_uid == os.geteuid() and flat and {archive.MANIFEST, layout.RUN} & names != set()
     return False
 
 
-def _discard_stale(place: Path) -> None:
+def _discard_stale(path: Path) -> None:
     """Remove what a crash left half-written: a folder of this user's with regular files only."""
-    with suppress(OSError), _opened(place) as folder:
+    with suppress(OSError), _opened(path) as folder:
         found = os.fstat(folder)
         names = os.listdir(folder)  # noqa: PTH208 (of a descriptor)
         kinds = [os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode for name in names]
@@ -271,7 +271,7 @@ def _discard_stale(place: Path) -> None:
             return
         for name in names:
             os.unlink(name, dir_fd=folder)
-        place.rmdir()
+        path.rmdir()
 
 
 @contextmanager

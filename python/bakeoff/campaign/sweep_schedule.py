@@ -151,7 +151,7 @@ class Sweep:
     _found: dict[str, float | None] = field(default_factory=dict)
     _outcomes: dict[int, Outcome] = field(default_factory=dict)
     _spent: list[float] = field(default_factory=list)
-    _told: bool = False
+    _announced: bool = False
     _pending: int = 0
 
     def first(self) -> list[Run]:
@@ -173,7 +173,7 @@ class Sweep:
         if not self._open[number]:
             self._outcomes[number] = self._outcome(number)
         wanted = _AT_ONCE
-        if not self._told:
+        if not self._announced:
             if self._pending:
                 return []
             self._tell()
@@ -215,7 +215,7 @@ class Sweep:
         return runs
 
     def _tell(self) -> None:
-        self._told = True
+        self._announced = True
         # The first run of each process has to load the engine.
         usual = self._spent[self.jobs :] or self._spent
         run_s = sum(usual) / len(usual) + _BESIDES_S if usual else None

@@ -21,7 +21,7 @@ from bakeoff.expressions import quantity
 from bakeoff.expressions.grammar import ExpressionError
 from bakeoff.expressions.nodes import TRUTH
 from bakeoff.scenario import catalog
-from bakeoff.scenario.error import did_you_mean, shown
+from bakeoff.scenario.error import did_you_mean, quoted
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.network import Model
 from bakeoff.scenario.yaml_file import read_yaml
@@ -216,19 +216,19 @@ def folder() -> Path:
     return catalog.root() / "claims"
 
 
-def load(where: Path | None = None) -> list[Claim]:
+def load(path: Path | None = None) -> list[Claim]:
     """Every claim of every file of a folder (default: the catalog's), in order of file and place.
 
     BakeoffError names the file, the place inside, what is wrong there and what was expected.
     """
-    where = folder() if where is None else where
-    found = [claim for file in sorted(where.glob("*.yaml")) for claim in read(file)]
+    path = folder() if path is None else path
+    found = [claim for file in sorted(path.glob("*.yaml")) for claim in read(file)]
     names = {claim.name for claim in found}
     for claim in found:
         for other in claim.contradicts:
             if other not in names:
                 raise ClaimError(
-                    f"{where / claim.document}.yaml: {claim.name}: contradicts: there is no claim '{other}'"
+                    f"{path / claim.document}.yaml: {claim.name}: contradicts: there is no claim '{other}'"
                     f"{did_you_mean(other, names)}"
                 )
     return found
@@ -301,11 +301,11 @@ def _claim(document: str, text: ClaimText, place: str) -> Claim:
 
 def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
     tried = () if text.tried is None else (text.tried,) if isinstance(text.tried, str) else tuple(text.tried)
-    told = [text.runs, text.direction, text.size, text.set, text.engine]
+    given = [text.runs, text.direction, text.size, text.set, text.engine]
     if text.kind == "open" and not tried:
         raise ClaimError(f"{place}.tried: is missing; expected a sentence for each thing that was tried")
     statement = None
-    if any(part is not None for part in told):
+    if any(part is not None for part in given):
         runs = text.runs if text.runs is not None else claim.runs
         if text.direction is None and text.size is None:
             text = text.model_copy(update={"direction": claim.direction, "size": claim.size})
@@ -369,15 +369,15 @@ def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
     numbers = [_published(value, of.unit, f"{place}.published") for value in published]
     low, high = numbers[0], numbers[-1]
     if low > high:
-        raise ClaimError(f"{place}.published: {shown(text.published)}; expected the smaller number first")
+        raise ClaimError(f"{place}.published: {quoted(text.published)}; expected the smaller number first")
     tolerance = _quantity(text.tolerance, f"{place}.tolerance")
     if tolerance.value < 0:
-        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)}; expected at least 0")
+        raise ClaimError(f"{place}.tolerance: {quoted(text.tolerance)}; expected at least 0")
     relative = isinstance(text.tolerance, str) and text.tolerance.strip().endswith("%")
     if not relative and tolerance.unit not in (None, of.unit) and of.unit is not None:
-        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)}; expected a share such as '30%', or {of.unit}")
+        raise ClaimError(f"{place}.tolerance: {quoted(text.tolerance)}; expected a share such as '30%', or {of.unit}")
     if not relative and tolerance.unit is None and of.unit in _UNITS_TO_WRITE and tolerance.value:
-        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)} has no unit; expected '30%', or {of.unit}")
+        raise ClaimError(f"{place}.tolerance: {quoted(text.tolerance)} has no unit; expected '30%', or {of.unit}")
     return Size(
         of=of,
         published=(low, high),
@@ -393,16 +393,16 @@ def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
 def _published(value: Number, unit: str | None, place: str) -> float:
     found = _quantity(value, place)
     if found.unit is None and unit in _UNITS_TO_WRITE and found.value:
-        raise ClaimError(f"{place}: {shown(value)} has no unit; expected a text such as '10 {unit}'")
+        raise ClaimError(f"{place}: {quoted(value)} has no unit; expected a text such as '10 {unit}'")
     if found.unit is not None and unit is not None and found.unit != unit:
-        raise ClaimError(f"{place}: {shown(value)}; expected {'no unit' if unit == '1' else unit}, as 'of' has it")
+        raise ClaimError(f"{place}: {quoted(value)}; expected {'no unit' if unit == '1' else unit}, as 'of' has it")
     return found.value
 
 
 def _quantity(value: Number, place: str) -> quantity.Quantity:
     if not isinstance(value, str):
         if not isfinite(value):
-            raise ClaimError(f"{place}: {shown(value)}; expected a number")
+            raise ClaimError(f"{place}: {quoted(value)}; expected a number")
         return quantity.Quantity(float(value), None)
     try:
         return quantity.parse(value)

@@ -305,9 +305,9 @@ def _methods(found: Sequence[Difference]) -> list[str]:
     several = [one for one in found if max(one.n_ours, one.n_theirs) > 1]
     pairs = sum(one.pairs > 0 for one in several)
     of = f"seeds of {pairs} of {len(several)} numbers are compared " if pairs < len(several) else "seeds are compared "
-    told = [of + PAIRED] if pairs else []
+    notes = [of + PAIRED] if pairs else []
     rest = "the others " if pairs else "seeds are compared "
-    return [*told, rest + UNPAIRED] if pairs < len(several) else told
+    return [*notes, rest + UNPAIRED] if pairs < len(several) else notes
 
 
 def distance(measure: str, ours: float, theirs: float) -> float:

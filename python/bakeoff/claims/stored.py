@@ -56,7 +56,7 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
     found = required_runs([_without_lost_cause(claim, is_there) for claim in about], seeds)
     able = {statement: one for statement, one in found.items() if _holds_all(one, known)}
     outcomes = _outcomes(able, known, jobs)
-    told, untested = [], []
+    decided, untested = [], []
     for claim in about:
         outcome = outcomes.get(claim.statement) if claim.statement is not None else None
         if outcome is None or claim.statement is None:
@@ -65,8 +65,8 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
         if test is not None and test not in outcomes:
             untested.append(claim.name)
         used = [known[run.key] for runs in able[claim.statement].runs.values() for run in runs]
-        told.append((Decided(claim, outcome, outcomes.get(test) if test is not None else None), used))
-    return Stored(told, frozenset(untested), len(about) - len(told), seeds)
+        decided.append((Decided(claim, outcome, outcomes.get(test) if test is not None else None), used))
+    return Stored(decided, frozenset(untested), len(about) - len(decided), seeds)
 
 
 def _outcomes(

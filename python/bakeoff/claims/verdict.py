@@ -112,9 +112,9 @@ class Decided:
 _SEVERITY: Final = (HOLDS, DIFFERS, NOT, UNDECIDED, CANNOT)
 
 
-def worse(words: Iterable[str]) -> str:
+def worse(outcomes: Iterable[str]) -> str:
     """The one of `WORDS` that a claim with several predicates is counted under; at least one is expected."""
-    return max(words, key=_SEVERITY.index)
+    return max(outcomes, key=_SEVERITY.index)
 
 
 def cause_state(cause: Cause, outcome: Outcome | None) -> str:
@@ -124,8 +124,8 @@ def cause_state(cause: Cause, outcome: Outcome | None) -> str:
     if outcome.holds:
         return "shown"
     reasons = [part for part in (outcome.direction, outcome.size) if part is not None and part.word != HOLDS]
-    told = f"not shown ({'; '.join(map(str, reasons))})"
-    return f"open, {told}" if cause.kind == "open" else told
+    text = f"not shown ({'; '.join(map(str, reasons))})"
+    return f"open, {text}" if cause.kind == "open" else text
 
 
 def cannot(claim: Claim, why: str) -> Decided:

@@ -58,8 +58,8 @@ def list_(
             rows.append({"scenario": name, "title": entry.title, "runs": runs, "simulated_s": length_s})
             count, simulated_s = count + runs, simulated_s + length_s
     else:
-        words = "*" if pattern is None else pattern
-        chosen = catalog.select(words, only=only, settings=parse_settings(set_ or ()), yes=yes)
+        wanted = "*" if pattern is None else pattern
+        chosen = catalog.select(wanted, only=only, settings=parse_settings(set_ or ()), yes=yes)
         tell_code(chosen)
         rows = [{"run": run.key, "title": run.title, "simulated_s": run.duration_s} for run in chosen]
         count, simulated_s = len(chosen), sum(run.duration_s for run in chosen)

@@ -200,16 +200,16 @@ def _catalog() -> Path:
 
 def _axis_names() -> list[str]:
     """The axes of the first run that is found in the latest campaign; none if there is none."""
-    place = LATEST
+    path = LATEST
     for _level in ("suite", "scenario", "run"):
-        names = _folders(place)
+        names = _folders(path)
         if not names:
             return []
-        place /= names[0]
+        path /= names[0]
     from bakeoff import files
 
     # A campaign may be a stranger's: a pipe in place of the file would hold the shell for ever.
-    return list(json.loads(files.read(place / "run.json", _LARGEST))["resolved"]["point"])
+    return list(json.loads(files.read(path / "run.json", _LARGEST))["resolved"]["point"])
 
 
 def _folders(path: Path) -> list[str]:

@@ -76,10 +76,10 @@ def diff(
         for note in notes:
             say(f"note: {note}", indent=6)
         for one in sorted(differing, key=lambda each: each.key):
-            where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
+            run_name = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
             unit = CATALOGUE[one.key.measure].unit
             change = f"{100 * (one.theirs / one.ours - 1):+.2f} %" if one.ours else "from nothing"
-            say(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})", indent=2)
+            say(f"{run_name}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})", indent=2)
         typer.echo(f"{len(differing)} of {len(found.differences)} numbers differ")
     if differing:
         raise typer.Exit(1)

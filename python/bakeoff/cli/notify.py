@@ -26,7 +26,7 @@ _SHOWN = 5
 """Failed runs that a message names."""
 
 
-class Told(Protocol):
+class Notify(Protocol):
     """What is called with the report of the campaign that has ended."""
 
     def __call__(self, report: Report) -> None:
@@ -57,7 +57,7 @@ def service(urls: Sequence[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def notifying(places: Sequence[str], root: Path) -> Iterator[Told]:
+def notifying(places: Sequence[str], root: Path) -> Iterator[Notify]:
     """Send a message when the campaign in `root` has ended, which the block does and tells of.
 
     One that ends in an exception is told as a failure, and so is one that is interrupted (Ctrl-C, SIGTERM). A message
@@ -67,11 +67,11 @@ def notifying(places: Sequence[str], root: Path) -> Iterator[Told]:
         yield lambda _: None
         return
 
-    def told(report: Report) -> None:
+    def notify(report: Report) -> None:
         _send(places, *message(report), failed=bool(report.failed))
 
     try:
-        yield told
+        yield notify
     except BaseException as problem:
         # SystemExit and typer.Exit hold a status, not words.
         why = str(problem) if isinstance(problem, BakeoffError | OSError) else "interrupted"
@@ -117,8 +117,8 @@ def _send(places: Sequence[str], title: str, body: str, *, failed: bool) -> None
             process.kill()
             process.join()
     if why is not None:
-        shown = ", ".join(map(_safe, places))
-        text = f"warning: the notification to {shown} was not sent" + (f": {why}" if why else "")
+        listed = ", ".join(map(_safe, places))
+        text = f"warning: the notification to {listed} was not sent" + (f": {why}" if why else "")
         typer.echo(f"bakeoff: {printable(text)}", err=True)
 
 
@@ -132,9 +132,9 @@ def _deliver(answer: Connection, urls: Sequence[str], title: str, body: str, fai
     kind = apprise.NotifyType.FAILURE if failed else apprise.NotifyType.SUCCESS
     try:
         service = apprise.Apprise(list(urls))
-        with _quiet() as said:
+        with _quiet() as warnings:
             sent = bool(service.notify(title=title, body=body, notify_type=kind))
-            why = said.getvalue().strip().partition("\n")[0]
+            why = warnings.getvalue().strip().partition("\n")[0]
     except Exception as problem:  # whatever a service's plug-in raises
         sent, why = False, f"{type(problem).__name__}: {problem}"
     answer.send(None if sent else why)

@@ -169,7 +169,7 @@ def plot(
         raise UsageError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(draw.default_kind(whole, overlay=overlay))
     _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, width=width, overlay=overlay, scale=scale)
-    place = _Place(out, format_)
+    target = _Place(out, format_)
     plots_folder = root / "plots" if out is not None else below(root, "plots/picture").parent
 
     def written(figure: Drawn, path: Path) -> None:
@@ -183,7 +183,7 @@ def plot(
                 whole, picked.name, measure=measure, x=x, y=y, lines=_axes(lines), panels=_axes(panels)
             )
         for name, figure in made.items():
-            written(figure, place.of(plots_folder, name, alone=len(made) == 1))
+            written(figure, target.of(plots_folder, name, alone=len(made) == 1))
         if len(made) > 1 and picked.name == "bars" and panels is None:
             say(f"{len(made)} pictures; --panels all draws one per scenario, --x AXIS groups by another axis", err=True)
         return
@@ -191,7 +191,7 @@ def plot(
         with patience("drawing"):
             figure = draw.overlay(whole, picked.name, scale=scale.value)
         folder = whole[0].path if len(whole) == 1 else plots_folder
-        written(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
+        written(figure, target.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
         return
     if len(whole) > MOST_PICTURES:
         raise UsageError(
@@ -204,7 +204,7 @@ def plot(
             typer.echo(f"skipped: {found}", err=True)
         else:
             name = f"{result.key.replace('/', '_')}-{picked.name}"
-            written(found, place.of(plots_folder, name, alone=False))
+            written(found, target.of(plots_folder, name, alone=False))
             drawn += 1
     if not drawn:
         raise UsageError(f"--kind: no data for '{picked.name}' in {len(whole)} runs")

@@ -60,10 +60,10 @@ def results(
         return
     from bakeoff.text.columns import ALWAYS, Column
 
-    shown = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
+    cells = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
     right = {"runs", "failed", "half-written", "seconds", "size"}
     columns = [
-        Column(key, [row[key] for row in shown], _KEPT.get(key, ALWAYS), text=key not in right) for key in shown[0]
+        Column(key, [row[key] for row in cells], _KEPT.get(key, ALWAYS), text=key not in right) for key in cells[0]
     ]
     print_rows("campaigns" if folder is None else str(folder), rows, columns, form)
 

@@ -111,9 +111,9 @@ def shell(
     inside.check(engine, chosen, asked)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    told = output.console(err=True)
+    console = output.console(err=True)
     if terminal:
-        told.print(printable(f"{chosen.key}: booting Linux {engine.kernel.release}"), highlight=False, markup=False)
+        console.print(printable(f"{chosen.key}: booting Linux {engine.kernel.release}"), highlight=False, markup=False)
     try:
         with unwinding():
             code = inside.enter(engine, chosen, asked)
@@ -134,7 +134,7 @@ def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
         return chosen_run(name).run
     runs = catalog.select(name, 1, only=only, settings=parse_settings(set_ or ()))
     if len(runs) > 1:
-        shown = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])
+        listed = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])
         more = f"\n  and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
-        raise UsageError(f"'{name}' matches {len(runs)} runs; expected one, for example with -k:{shown}{more}")
+        raise UsageError(f"'{name}' matches {len(runs)} runs; expected one, for example with -k:{listed}{more}")
     return runs[0]

@@ -93,7 +93,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     """One line per suite; claims by verdict as the simulator decides them."""
     from bakeoff.text.columns import Column
 
-    words = list(dict.fromkeys(word for row in rows for word in row["claims"]["sim"]))
+    outcomes = list(dict.fromkeys(word for row in rows for word in row["claims"]["sim"]))
     found = [
         Column("suite", [row["suite"] for row in rows], text=True),
         Column("runs", [str(row["runs"]) for row in rows]),
@@ -101,7 +101,7 @@ def _columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     for engine in ENGINES:
         counts = [row["can_run"][engine] for row in rows]
         found.append(Column(engine, ["-" if count is None else str(count) for count in counts], keep=5))
-    for at, word in enumerate(words):
+    for at, word in enumerate(outcomes):
         cells = [str(row["claims"]["sim"].get(word, "")) for row in rows]
         found.append(Column(("claims:\n" if not at else "\n") + "\n".join(word.rsplit(" by ", 1)), cells, keep=4))
     return found

@@ -146,9 +146,9 @@ def sweep(
         **how.given(engine), "--keep": keep if keep != "measures" else None, "--yes": chosen.yes, "--budget": budget,
     }  # fmt: skip
 
-    def tell(told: Told) -> None:
+    def tell(cost: Told) -> None:
         if not quiet:
-            _tell_cost(plan, told, budget, cores)
+            _tell_cost(plan, cost, budget, cores)
 
     doing = plan.begin(request, cost, cores, tell)
     report = execute(
@@ -206,16 +206,16 @@ def _tell_plan(plan: Plan, budget: Budget, run_s: float, jobs: int, *, as_json: 
     typer.echo(text, err=err)
 
 
-def _tell_cost(plan: Plan, told: Told, budget: str | None, jobs: int) -> None:
+def _tell_cost(plan: Plan, cost: Told, budget: str | None, jobs: int) -> None:
     """What the first runs say of the others."""
     typer.echo(
-        f"{told.of} runs took {told.run_s:.2f} s each: {told.points * plan.runs_per_point:,} runs at {told.points:,} "
-        f"points will be done, the rest in about {duration(told.wall_s)} with {jobs} jobs",
+        f"{cost.of} runs took {cost.run_s:.2f} s each: {cost.points * plan.runs_per_point:,} runs at {cost.points:,} "
+        f"points will be done, the rest in about {duration(cost.wall_s)} with {jobs} jobs",
         err=True,
     )
-    if told.left_out:
+    if cost.left_out:
         typer.echo(
-            f"the budget of {budget} excludes {told.left_out:,} of {told.points + told.left_out:,} points; the others "
+            f"the budget of {budget} excludes {cost.left_out:,} of {cost.points + cost.left_out:,} points; the others "
             "are evenly spaced. Continue with --resume and a larger --budget",
             err=True,
         )

@@ -195,14 +195,14 @@ def _how_to_fill(root: Path) -> str:
 
     from bakeoff.results import read_campaign
 
-    place = shlex.quote(str(root))
+    quoted = shlex.quote(str(root))
     begun = read_campaign(root)
     if begun is None or begun.kind not in ("run", "sweep", "advise"):
-        return f"create some: bakeoff run 'l4s-tests/s6*' --out {place}"
+        return f"create some: bakeoff run 'l4s-tests/s6*' --out {quoted}"
     try:
         words = begun.begun.words()
     except ResultsError:
-        return f"'bakeoff {begun.kind}' with --out {place} --resume continues its campaign"
+        return f"'bakeoff {begun.kind}' with --out {quoted} --resume continues its campaign"
     engine = ["--engine", begun.engine] * (begun.engine not in (None, "sim"))
     again = shlex.join(["bakeoff", begun.kind, *words, *engine, "--out", str(root), "--resume"])
     return printable(f"its campaign was interrupted before the first run ended; continue with: {again}")

@@ -57,10 +57,10 @@ def _is_bare(word: str) -> bool:
 def _of_window(run: Run) -> Iterator[str]:
     """That no long flow of TCP has begun when the steady state begins."""
     starts = [flow.start_s for flow in run.flows if flow.transport == "tcp" and isinstance(flow.source, Bulk)]
-    begin, end = run.window_s
-    if starts and min(starts) >= begin:
+    start, end = run.window_s
+    if starts and min(starts) >= start:
         yield (
-            f"the steady state from {begin:.4g} s to {end:.4g} s starts before the flows and includes their slow start"
+            f"the steady state from {start:.4g} s to {end:.4g} s starts before the flows and includes their slow start"
             "; expected a shorter measure.steady_state.window, or a longer duration"
         )
 

@@ -52,8 +52,8 @@ class Namespaces:
             raise EngineError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
         for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
             host_programs.need(name)
-        for where, why in _lacking(made):
-            raise RefusedError(f"{where}: {why}", place=place(run))
+        for node, why in _lacking(made):
+            raise RefusedError(f"{node}: {why}", place=place(run))
         return made.text()
 
     def execute(self, run: Run, folder: Path) -> Outcome:
@@ -158,8 +158,8 @@ def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
         if "cc" in role and not _has_cc(role["cc"]):
             module = f"tcp_{role['cc']}"
             yield f"flow '{role['name']}'", f"cc '{role['cc']}' is not in this host's kernel; module {module}"
-    for where, what in needs.lacking(made, lambda _, argv: _tried(argv)):
-        yield where, f"this host's kernel {what}"
+    for node, what in needs.lacking(made, lambda _, argv: _tried(argv)):
+        yield node, f"this host's kernel {what}"
 
 
 @cache
@@ -213,9 +213,9 @@ def _alone() -> Iterator[None]:
 def _clean(log: IO[str] | None) -> None:
     """Delete every namespace of ours, whatever happened; devices go with them."""
     for path in sorted(_NETNS.glob(f"{PREFIX}*")):
-        _, said = _run([str(host_programs.need("ip")), "netns", "del", path.name])
+        _, error = _run([str(host_programs.need("ip")), "netns", "del", path.name])
         if log is not None:
-            log.write(f"+ {path.name}: ip netns del {path.name}\n{said}")
+            log.write(f"+ {path.name}: ip netns del {path.name}\n{error}")
 
 
 @contextlib.contextmanager
@@ -242,11 +242,11 @@ def _background(setup: Sequence[Command], log: IO[str], captured: Sequence[tuple
 
 def _do(command: Command, log: IO[str], phase: str) -> None:
     """One command to its end, logged; RunError with node, command and output if it fails."""
-    code, said = _run(_argv(command))
-    log.write(f"+ {command.line()}\n{said}")
+    code, error = _run(_argv(command))
+    log.write(f"+ {command.line()}\n{error}")
     log.flush()
     if code != 0:
-        raise RunError(f"{phase}: {command.line()}: exit code {code}: {said.strip()}")
+        raise RunError(f"{phase}: {command.line()}: exit code {code}: {error.strip()}")
 
 
 def _argv(command: Command) -> list[str]:
@@ -265,7 +265,7 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
         errors="replace",
     )
     try:
-        said, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
+        output, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         raise RunError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
     finally:
@@ -273,7 +273,7 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
         if process.stdout is not None:
             process.stdout.close()
     if process.returncode != 0:
-        raise RunError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
+        raise RunError(f"agent: {output.strip() or f'exit code {process.returncode}'}")
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -50,8 +50,8 @@ def stems(results: Sequence[Result]) -> list[str]:
     for longer in (_with_campaign, _numbered):
         several = Counter(name.casefold() for name in names)
         names = [
-            longer(result, name, names[:place]) if several[name.casefold()] > 1 else name
-            for place, (result, name) in enumerate(zip(results, names, strict=True))
+            longer(result, name, names[:index]) if several[name.casefold()] > 1 else name
+            for index, (result, name) in enumerate(zip(results, names, strict=True))
         ]
     return names
 
@@ -67,10 +67,10 @@ def _numbered(_: Result, name: str, before: Sequence[str]) -> str:
     return f"{name}.{same + 1}" if same else name
 
 
-def _file_name(words: str) -> str:
+def _file_name(name: str) -> str:
     import re
 
-    safe = re.sub(r"[^\w.()+~@=,-]", "_", words).lstrip(".")
+    safe = re.sub(r"[^\w.()+~@=,-]", "_", name).lstrip(".")
     return safe.encode()[:_LONGEST].decode(errors="ignore")
 
 

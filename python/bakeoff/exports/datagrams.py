@@ -12,7 +12,7 @@ from bakeoff.measure.samples import Samples
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
 
-Told = tuple[int, int, float | None]
+IntervalCounts = tuple[int, int, float | None]
 """Datagrams that were sent in an interval, how many of them were lost, and the jitter [s] at its end."""
 
 
@@ -23,7 +23,7 @@ def lost(samples: Samples, flow: str) -> int | None:
     return len(samples.of("flow", flow, "missing")[0]) if ("flow", flow, "missing") in samples else None
 
 
-def of_intervals(samples: Samples, flow: str, ends_s: Sequence[float]) -> list[Told] | None:
+def of_intervals(samples: Samples, flow: str, ends_s: Sequence[float]) -> list[IntervalCounts] | None:
     """What is told of the intervals that end at these times, of which the first begins with the flow.
 
     None if it is not told of each.
@@ -51,7 +51,7 @@ def _between(times: Array, ends_s: Sequence[float]) -> list[int]:
     return np.diff(times.searchsorted([*ends_s[:-1], np.inf], "right"), prepend=0).tolist()  # type: ignore[no-any-return]
 
 
-def _by_tool(samples: Samples, flow: str, ends_s: Sequence[float]) -> list[Told] | None:
+def _by_tool(samples: Samples, flow: str, ends_s: Sequence[float]) -> list[IntervalCounts] | None:
     counts = []
     for metric in ("datagrams", "datagrams_lost", "jitter"):
         try:

@@ -82,16 +82,16 @@ def document(result: Result) -> dict[str, Any]:
     """The JSON object of a run's data file."""
     run, samples = result.run, Samples(result.parts)
     chosen = claim(run, list(samples.names("queue")))
-    begin = _lead(run)
-    t0 = EPOCH - begin
-    raw = {name: _entries(samples, kind, of, t0 + begin) for (kind, of), name in chosen.series.items()}
+    start = _lead(run)
+    t0 = EPOCH - start
+    raw = {name: _entries(samples, kind, of, t0 + start) for (kind, of), name in chosen.series.items()}
     for flow in run.flows:
         name = chosen.series["flow", flow.name]
-        raw[name] = [entry for entry in raw[name] if _is_while(flow, run, entry["t"] - t0 - begin)]
+        raw[name] = [entry for entry in raw[name] if _is_while(flow, run, entry["t"] - t0 - start)]
     raw = {name: entries for name, entries in raw.items() if entries}
     if not any(chosen.series[kind, of] in raw for kind, of in chosen.series if kind != "queue"):
         raise ExportError("has no samples of a flow or probe, which a data file of Flent is made of")
-    total = begin + run.duration_s + _trail(run)
+    total = start + run.duration_s + _trail(run)
     step = max(run.sample_interval_s, total / _MOST_STEPS)
     grid = [round(step * n, 6) for n in range(int(total / step) + 1)]
     return {
@@ -99,7 +99,7 @@ def document(result: Result) -> dict[str, Any]:
         "x_values": grid,
         "results": _on_grid(raw, t0, grid),
         "raw_values": raw,
-        "metadata": _metadata(result, chosen, samples, raw, t0=t0, begin=begin, total=total, step=step),
+        "metadata": _metadata(result, chosen, samples, raw, t0=t0, start=start, total=total, step=step),
     }
 
 
@@ -192,7 +192,7 @@ def _metadata(
     raw: Mapping[str, Sequence[Entry]],
     *,
     t0: float,
-    begin: float,
+    start: float,
     total: float,
     step: float,
 ) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _metadata(
         "SERIES_META": _series_meta(result, chosen, raw),
         "BAKEOFF": {
             "export": FORMAT,
-            "begin_s": begin,
+            "begin_s": start,
             "series": {name: list(of) for of, name in chosen.series.items()},
             "computed_delays": [q for q in samples.names("queue") if _is_by_littles_law(samples, q)],
             **result.record.about(),

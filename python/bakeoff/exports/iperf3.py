@@ -256,8 +256,8 @@ def _sent_datagrams(flow: Flow, about: Part, received: int) -> int:
 def _add_datagrams(samples: Samples, flow: Flow, sent: list[Part], arrived: list[Part]) -> None:
     """Put the datagrams of each interval into it: what the sender sent, and what the receiver missed of it."""
     start = flow.start_s
-    told = datagrams.of_intervals(samples, flow.name, [part["end"] + start for part in sent])
-    for one, other, (packets, lost, jitter_s) in zip(sent, arrived, told, strict=True) if told else ():
+    intervals = datagrams.of_intervals(samples, flow.name, [part["end"] + start for part in sent])
+    for one, other, (packets, lost, jitter_s) in zip(sent, arrived, intervals, strict=True) if intervals else ():
         one["packets"] = packets
         if (size := _size(flow)) is not None:
             one["bytes"] = packets * size

@@ -97,5 +97,5 @@ def _side_by_side(kind: str, samples: pl.DataFrame, units: dict[str, str]) -> Sh
     frame = wide.select(
         pl.col("time").alias("time_s"), "name", *(pl.col(name).alias(with_unit(name, known[name])) for name in metrics)
     )
-    told = {with_unit(name, unit): unit for name, unit in known.items() if unit is not None}
-    return Sheet(kind, frame, {"time_s": "s", **told})
+    units_of = {with_unit(name, unit): unit for name, unit in known.items() if unit is not None}
+    return Sheet(kind, frame, {"time_s": "s", **units_of})

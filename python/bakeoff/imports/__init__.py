@@ -72,15 +72,15 @@ def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
             raise
     else:
         objects, around = [text], b""
-    shown = around.decode(errors="replace")
-    shown = "".join(c if c.isprintable() else " " for c in shown)[:_SHOWN]
+    excerpt = around.decode(errors="replace")
+    excerpt = "".join(c if c.isprintable() else " " for c in excerpt)[:_SHOWN]
     if len(objects) >= MOST_OBJECTS:
         raise RecordingError(f"{path}: holds {MOST_OBJECTS:,} JSON documents or more; fewer are read")
     first = keys_of(objects[0], wanted, str(path))
     if iperf3_stream.is_event(first):
-        return iperf3_stream.of_events(objects, wanted, path), shown
+        return iperf3_stream.of_events(objects, wanted, path), excerpt
     if len(objects) > 1 or around.lstrip().startswith(b"{"):
         raise RecordingError(
             f"{path}: holds several JSON documents; expected one in a file ('jq -c .' prints each as a line)"
         )
-    return first, shown
+    return first, excerpt

@@ -94,9 +94,9 @@ def objects_of(text: bytes) -> tuple[list[bytes], bytes]:
     found: list[bytes] = []
     around: list[bytes] = []
     at = 0
-    while len(found) < MOST_OBJECTS and (begin := _BEGIN.search(text, at)) is not None:
-        around.append(text[at : begin.start()])
-        at = begin.start()
+    while len(found) < MOST_OBJECTS and (start := _BEGIN.search(text, at)) is not None:
+        around.append(text[at : start.start()])
+        at = start.start()
         end = _end_of(text, at)
         if end is None:
             break
@@ -105,10 +105,10 @@ def objects_of(text: bytes) -> tuple[list[bytes], bytes]:
     return found, b"\n".join(stray for part in [*around, text[at:]] if (stray := part.strip()))
 
 
-def _end_of(text: bytes, begin: int) -> int | None:
+def _end_of(text: bytes, start: int) -> int | None:
     """Where the object that begins there ends; None if it does not."""
     depth = 0
-    for token in _STRING_OR_BRACE.finditer(text, begin):
+    for token in _STRING_OR_BRACE.finditer(text, start):
         depth += {b"{": 1, b"}": -1}.get(token[0], 0)
         if depth == 0:
             return token.end()

@@ -90,18 +90,18 @@ def read(keys: Keys, path: Path) -> Recording:
     version = _version(keys, path)
     if is_there(metadata.BAKEOFF):
         return _own(keys, metadata, metadata.BAKEOFF, path)
-    told: dict[str, Meta] = {}
+    meta: dict[str, Meta] = {}
     if is_there(metadata.SERIES_META):
         need_few(metadata.SERIES_META, b"[", MOST_SERIES, f"{path}: metadata.SERIES_META", "series")
-        told = decoded(metadata.SERIES_META, dict[str, Meta], f"{path}: metadata.SERIES_META")
-    return _recorded(points_of(keys, told, version, str(path)), told, metadata, path)
+        meta = decoded(metadata.SERIES_META, dict[str, Meta], f"{path}: metadata.SERIES_META")
+    return _recorded(points_of(keys, meta, version, str(path)), meta, metadata, path)
 
 
 def _version(keys: Keys, path: Path) -> int:
     """As Flent takes it: 1 where none is said, or no number."""
-    told: Any = decoded(keys["version"], Scalar, f"{path}: version") if "version" in keys else None  # type: ignore[arg-type]
+    text: Any = decoded(keys["version"], Scalar, f"{path}: version") if "version" in keys else None  # type: ignore[arg-type]
     try:
-        version = int(told)
+        version = int(text)
     except (TypeError, ValueError, OverflowError):
         version = 1
     if version > NEWEST:
@@ -112,18 +112,18 @@ def _version(keys: Keys, path: Path) -> int:
 def _own(keys: Keys, metadata: Metadata, raw: msgspec.Raw, path: Path) -> Recording:
     """A run that `bakeoff export` wrote."""
     place = f"{path}: metadata.BAKEOFF"
-    told = _facts(raw, place)
-    if not isinstance(told, dict) or told.get("export") != FORMAT:
+    facts = _facts(raw, place)
+    if not isinstance(facts, dict) or facts.get("export") != FORMAT:
         raise RecordingError(f"{place}: is of another form; this version reads 'export': {FORMAT}")
     own = decoded(raw, Own, place)
-    record = RunRecord.of(told, place)
+    record = RunRecord.of(facts, place)
     t0 = _parsed(metadata.T0 or "", f"{path}: metadata.T0") + own.begin_s
     rows = own_rows(keys.get("raw_values", msgspec.Raw(b"{}")), own.series, t0, f"{path}: raw_values")
     rows = (row for row in rows if row[1:4:2] != ("queue", "sojourn") or row[2] not in own.computed_delays)
     return Recording(record.model_copy(update={"taken": None}), frame(rows), own.counters, names_its_run=True)
 
 
-def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path: Path) -> Recording:
+def _recorded(points: Points, meta: Mapping[str, Meta], metadata: Metadata, path: Path) -> Recording:
     """A run that Flent recorded."""
     t0 = 0.0 if points.is_relative else _t0(metadata, points, path)
     facts = {
@@ -131,7 +131,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
         for key in Metadata.__struct_fields__
         if key != "SERIES_META" and (value := getattr(metadata, key)) not in (None, ABSENT)
     }
-    series, left = _chosen(points, told, metadata.STEP_SIZE or STEP_S)
+    series, left = _chosen(points, meta, metadata.STEP_SIZE or STEP_S)
     if not any(one.kind in ("flow", "probe") for one in series):
         raise RecordingError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
     network = Network(series, facts)
@@ -150,8 +150,8 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
     title = _line(metadata.TITLE) or ""
     run, effective = network.run(Samples(of), title=title, run=file_word(title or path.name.partition(".")[0]))
     if left:
-        shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-        effective.append(f"series of the file that are no flow, probe or queue are left out: {shown}")
+        listed = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+        effective.append(f"series of the file that are no flow, probe or queue are left out: {listed}")
     record = recorded(
         run,
         engine="flent",
@@ -171,7 +171,7 @@ def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value
     return decoded(raw, Any, place)
 
 
-def _chosen(points: Points, told: Mapping[str, Meta], step_s: float) -> tuple[list[Series], list[str]]:
+def _chosen(points: Points, meta: Mapping[str, Meta], step_s: float) -> tuple[list[Series], list[str]]:
     """The series of flows, probes and queues, and the names of the others."""
     found, left = [], []
     for key, of in points.of.items():
@@ -187,7 +187,7 @@ def _chosen(points: Points, told: Mapping[str, Meta], step_s: float) -> tuple[li
         else:
             left.append(repr(key)[:80])
             continue
-        one = Series(kind, _line(name) or "?", key, of, told.get(key, Meta()), min(max(step_s, 1e-4), 1e9))
+        one = Series(kind, _line(name) or "?", key, of, meta.get(key, Meta()), min(max(step_s, 1e-4), 1e9))
         if next(rows_of(one, 0.0), None) is not None:
             found.append(one)
     return found, left
@@ -211,7 +211,7 @@ def _counters(series: Sequence[Series], samples: Parts, run: Run, facts: Mapping
 
     nothing = np.empty(0), np.empty(0)
     found: dict[str, dict[str, Any]] = {"flows": {}, "queues": {}, "probes": {}}
-    begin, end = run.window_s
+    start, end = run.window_s
     qdisc = run.interfaces[0].egress.qdisc if run.interfaces and run.interfaces[0].egress else "unknown"
     for one in series:
         if one.kind == "flow":
@@ -221,7 +221,7 @@ def _counters(series: Sequence[Series], samples: Parts, run: Run, facts: Mapping
             found["flows"][one.name] = {key: value for key, value in counted.items() if value is not None}
         elif one.kind == "probe":
             (time, rtt), (lost, _) = (samples.get((one.kind, one.name, metric), nothing) for metric in ("rtt", "lost"))
-            inside = sorted(rtt[(begin <= time) & (time <= end)].tolist())
+            inside = sorted(rtt[(start <= time) & (time <= end)].tolist())
             counts: dict[str, Any] = {"rtt": {"n": len(inside)}}
             if inside:
                 shares = {"p5": 0.05, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -248,13 +248,13 @@ def _t0(metadata: Metadata, points: Points, path: Path) -> float:
     Older files tell the time of an unnamed zone: as in Flent, whole hours bring it to the samples.
     """
     first = points.earliest()
-    told = metadata.T0 or metadata.TIME
-    if told is None:
+    recorded = metadata.T0 or metadata.TIME
+    if recorded is None:
         if first is None:
             raise RecordingError(f"{path}: metadata.T0: is missing; expected when the test began")
         return first
-    at = _parsed(told, f"{path}: metadata.{'T0' if metadata.T0 else 'TIME'}")
-    if not told.endswith("Z") and first is not None:
+    at = _parsed(recorded, f"{path}: metadata.{'T0' if metadata.T0 else 'TIME'}")
+    if not recorded.endswith("Z") and first is not None:
         at += _HOUR_S * round((first - at) / _HOUR_S)
     return at
 
@@ -269,10 +269,10 @@ def _parsed(text: str, place: str) -> float:
 
 
 def _date(metadata: Metadata, path: Path) -> datetime | None:
-    told = metadata.TIME or metadata.T0
-    if told is None:
+    recorded = metadata.TIME or metadata.T0
+    if recorded is None:
         return None
-    return datetime.fromtimestamp(_parsed(told, f"{path}: metadata.TIME"), UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(_parsed(recorded, f"{path}: metadata.TIME"), UTC).replace(microsecond=0)
 
 
 def _versions(metadata: Metadata) -> dict[str, str]:
@@ -280,11 +280,11 @@ def _versions(metadata: Metadata) -> dict[str, str]:
         "flent": _line(metadata.FLENT_VERSION) or _line(metadata.NETPERF_WRAPPER_VERSION),
         "kernel": " ".join(filter(None, (_line(metadata.KERNEL_NAME), _line(metadata.KERNEL_RELEASE)))),
     }
-    return {name: told for name, told in names.items() if told}
+    return {name: recorded for name, recorded in names.items() if recorded}
 
 
-def _line(told: Scalar) -> str | None:
+def _line(recorded: Scalar) -> str | None:
     """A line of text, or None of what is none."""
-    if not isinstance(told, str):
+    if not isinstance(recorded, str):
         return None
-    return "".join(c if c.isprintable() else " " for c in told).strip()[:500] or None
+    return "".join(c if c.isprintable() else " " for c in recorded).strip()[:500] or None

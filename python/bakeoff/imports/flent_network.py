@@ -51,7 +51,7 @@ class Network:
         """The resolved run, and what a reader of it has to know."""
         client, facts = self.client, self.facts
         nodes = [_node(client, facts.get("SYSCTLS"))]
-        links, told = [], []
+        links, notes = [], []
         if self.first_hop == _HUB:
             nodes.append(Node(name=_HUB, kind="router", hz=250, offloads=True))
             links.append(Link(ends=(client, _HUB)))
@@ -60,7 +60,7 @@ class Network:
             rtt = _least_rtt([one for one in self.series if self.host_of.get(one.key) == host], samples)
             links.append(Link(ends=(client if host == self.first_hop else _HUB, host), delay_s=min(rtt / 2, 1000.0)))
             least = f"half of its least round trip in the file, {rtt * 1e3:g} ms" if rtt else "unknown, and taken as 0"
-            told.append(f"the propagation delay to {host} is {least}")
+            notes.append(f"the propagation delay to {host} is {least}")
         flows = [_flow(one, client, self.host_of[one.key], samples, facts) for one in self.series if one.kind == "flow"]
         probes = [_probe(one, client, self.host_of[one.key], samples) for one in self.series if one.kind == "probe"]
         duration = max(samples.end_s, number(facts.get("TOTAL_LENGTH")) or 0.0, 1e-3)
@@ -69,7 +69,7 @@ class Network:
         for host in remote if isinstance(remote, dict) else ():
             words = told_of(_inside(facts, "REMOTE_METADATA", host, "EGRESS_INFO"))
             if words:
-                told.append(f"qdiscs of {_word(host)}: {'; '.join(words)}"[:2000])
+                notes.append(f"qdiscs of {_word(host)}: {'; '.join(words)}"[:2000])
         return (
             Run(
                 suite=SUITE,
@@ -86,7 +86,7 @@ class Network:
                 flows=flows,
                 probes=probes,
             ),
-            told,
+            notes,
         )
 
 
@@ -109,8 +109,8 @@ def _hosts(series: Sequence[Series], facts: Mapping[str, Any], client: str) -> d
 
     Where none does, the test's HOST. A host of the client's own name gets another one.
     """
-    told = facts.get("HOSTS")
-    several = [word for one in (told if isinstance(told, list) else []) if (word := _word(one))]
+    hosts = facts.get("HOSTS")
+    several = [word for one in (hosts if isinstance(hosts, list) else []) if (word := _word(one))]
     first = _word(facts.get("HOST")) or (several[0] if several else "server")
     found = {}
     for one in series:
@@ -124,10 +124,10 @@ def _hosts(series: Sequence[Series], facts: Mapping[str, Any], client: str) -> d
 
 def _node(name: str, sysctls: object) -> Node:
     """A host with the sysctls that the file tells of it."""
-    told = sysctls.items() if isinstance(sysctls, dict) else ()
+    pairs = sysctls.items() if isinstance(sysctls, dict) else ()
     known = {
         str(key): str(value)
-        for key, value in told
+        for key, value in pairs
         if isinstance(value, str | int | float) and str(value).isprintable() and str(key).isprintable()
     }
     return Node(name=name, kind="host", sysctls=known, hz=250, offloads=True)
@@ -168,11 +168,11 @@ def _flow(one: Series, client: str, host: str, samples: Samples, facts: Mapping[
 
 def control_of(one: Series, facts: Mapping[str, Any]) -> str | None:
     """The congestion control of a flow: what the series says, or of an upload the client's default; None if neither."""
-    told = one.meta.CONG_CONTROL
+    recorded = one.meta.CONG_CONTROL
     sysctls = facts.get("SYSCTLS")
-    if not told and not one.is_download and isinstance(sysctls, dict):
-        told = sysctls.get("net.ipv4.tcp_congestion_control")
-    return told if isinstance(told, str) and re.fullmatch(r"[\w-]{1,40}", told) else None
+    if not recorded and not one.is_download and isinstance(sysctls, dict):
+        recorded = sysctls.get("net.ipv4.tcp_congestion_control")
+    return recorded if isinstance(recorded, str) and re.fullmatch(r"[\w-]{1,40}", recorded) else None
 
 
 def _probe(one: Series, client: str, host: str, samples: Samples) -> Probe:
@@ -199,18 +199,18 @@ def _window(flows: Sequence[Flow], duration: float) -> tuple[float, float]:
 
     Programs that are started together begin some tenths of a second apart.
     """
-    begin, end = min((f.start_s for f in flows), default=0.0), max((f.stop_s for f in flows), default=duration)
-    all_begun, first_ended = max((f.start_s for f in flows), default=begin), min((f.stop_s for f in flows), default=end)
-    if first_ended - all_begun > (end - begin) / 2:
-        begin, end = all_begun, first_ended
-    return (begin, min(end, duration)) if begin < min(end, duration) else (0.0, duration)
+    start, end = min((f.start_s for f in flows), default=0.0), max((f.stop_s for f in flows), default=duration)
+    all_begun, first_ended = max((f.start_s for f in flows), default=start), min((f.stop_s for f in flows), default=end)
+    if first_ended - all_begun > (end - start) / 2:
+        start, end = all_begun, first_ended
+    return (start, min(end, duration)) if start < min(end, duration) else (0.0, duration)
 
 
-def _word(told: object) -> str | None:
+def _word(recorded: object) -> str | None:
     """A host's name, as it can stand for a node."""
-    if not isinstance(told, str):
+    if not isinstance(recorded, str):
         return None
     return (
-        re.sub(r"[<>/]|[^\x20-\U0010ffff]", "_", "".join(c if c.isprintable() else "_" for c in told)).strip()[:100]
+        re.sub(r"[<>/]|[^\x20-\U0010ffff]", "_", "".join(c if c.isprintable() else "_" for c in recorded)).strip()[:100]
         or None
     )

@@ -86,9 +86,9 @@ class Meta(msgspec.Struct):
 
     def count(self, key: str) -> int | None:
         """A number of packets or bytes; None where it is not told, which netperf says as -1 or nothing."""
-        told = getattr(self, key)
+        value = getattr(self, key)
         try:
-            number = float(told)
+            number = float(value)
         except (TypeError, ValueError):
             return None
         return int(number) if 0 <= number < 1 << 63 else None
@@ -106,7 +106,7 @@ class Points:
         return min((p.t for points in self.of.values() for p in points if p.t is not None), default=None)
 
 
-def points_of(keys: Keys, told: Mapping[str, Meta], version: int, place: str) -> Points:
+def points_of(keys: Keys, metas: Mapping[str, Meta], version: int, place: str) -> Points:
     """The points of every series, in the units of version 4. BakeoffError names the first that is none."""
     raw = keys.get("raw_values") if version > 1 else None
     found: dict[str, list[Point]]
@@ -115,7 +115,7 @@ def points_of(keys: Keys, told: Mapping[str, Meta], version: int, place: str) ->
         found = decoded(raw, dict[str, list[Point]], f"{place}: raw_values")
     else:
         found = {}
-        for name, meta in told.items():
+        for name, meta in metas.items():
             if is_there(meta.RAW_VALUES):
                 _need_room(meta.RAW_VALUES, f"{place}: metadata.SERIES_META.{name}.RAW_VALUES")
                 found[name] = decoded(meta.RAW_VALUES, list[Point], f"{place}: metadata.SERIES_META.{name}.RAW_VALUES")
@@ -286,9 +286,9 @@ def own_rows(raw: msgspec.Raw, series: Mapping[str, tuple[str, str]], t0: float,
     for key, (kind, name) in series.items():
         if key not in points or kind not in ("flow", "probe", "queue"):
             continue
-        told = {str(k) for entry in others[key] for k in entry if k.startswith(OWN)}
+        names = {str(k) for entry in others[key] for k in entry if k.startswith(OWN)}
         for row in rows_of(Series(kind, name, key, points[key]), t0):  # type: ignore[arg-type]
-            if f"{OWN}{row[3]}" not in told:
+            if f"{OWN}{row[3]}" not in names:
                 yield (round(row[0], 6), *row[1:])
         for entry in others[key]:
             at = entry.get("t")

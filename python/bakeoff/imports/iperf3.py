@@ -54,8 +54,8 @@ def read(keys: Keys, path: Path) -> Recording:
         )
     if asked.protocol == "SCTP":
         raise RecordingError(f"{path}: start.test_start.protocol: SCTP; expected TCP or UDP")
-    told = end.sum_received is not None and bool(end.sum_received.bytes)
-    is_alone = start.is_servers or (error is not None and not told)
+    summed = end.sum_received is not None and bool(end.sum_received.bytes)
+    is_alone = start.is_servers or (error is not None and not summed)
     flows = streams_of(start, asked, intervals, server, end, is_alone=is_alone)
     if not flows:
         raise (
@@ -83,7 +83,7 @@ def read(keys: Keys, path: Path) -> Recording:
 
 def _effective(flows: Sequence[StreamRecord], path: Path, segments: Segments, *, has_text: bool) -> list[str]:
     """What a reader of the numbers has to know."""
-    told = [f"recorded by iperf3, read from {path.name}"]
+    notes = [f"recorded by iperf3, read from {path.name}"]
     handed = [flow for flow in flows if flow.is_handed]
     if handed:
         other, lost = "client" if handed[0].is_servers else "server", any(flow.share < 1 for flow in handed)
@@ -94,12 +94,12 @@ def _effective(flows: Sequence[StreamRecord], path: Path, segments: Segments, *,
             why += "; what it has of the server is text, because that ran without -J"
         what = f"goodput is what the {'server' if handed[0].is_servers else 'client'} handed to its kernel"
         less = ", less the share of datagrams that were lost in the whole test" if lost else ""
-        told.append(f"{what}{less}: {why}")
+        notes.append(f"{what}{less}: {why}")
     if any(not flow.sent for flow in flows):
-        told.append("the sender's window, round-trip times and retransmissions are not in the file")
+        notes.append("the sender's window, round-trip times and retransmissions are not in the file")
     elif (note := segments.note()) is not None:
-        told.append(note)
-    return told
+        notes.append(note)
+    return notes
 
 
 def _run(start: Start, asked: TestStart, flows: Sequence[StreamRecord], path: Path) -> Run:
@@ -109,8 +109,8 @@ def _run(start: Start, asked: TestStart, flows: Sequence[StreamRecord], path: Pa
     if server == client:
         server = f"{server} (remote)"
     several = [streams for flow in flows for streams in (flow.here, flow.there) if streams]
-    begin = min(1e9 - 1, *(streams[0].begin for streams in several))
-    end = min(max(begin + 1e-3, *(streams[-1].end for streams in several)), 1e9)
+    begins = min(1e9 - 1, *(streams[0].begin for streams in several))
+    end = min(max(begins + 1e-3, *(streams[-1].end for streams in several)), 1e9)
     lengths = sorted(stream.seconds for flow in flows for stream in flow.here)
     rtts = [stream.rtt for flow in flows for stream in flow.sent if stream.rtt]
     name = file_word(path.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".json").removesuffix(".iperf3"))
@@ -122,7 +122,7 @@ def _run(start: Start, asked: TestStart, flows: Sequence[StreamRecord], path: Pa
         seed=1,
         duration_s=end,
         sample_interval_s=min(max(lengths[len(lengths) // 2], 1e-4), 1e9),
-        window_s=(begin, end),
+        window_s=(begins, end),
         nodes=[Node(name=name, kind="host", sysctls={}, hz=250, offloads=True) for name in (client, server)],
         links=[Link(ends=(client, server), delay_s=min(min(rtts, default=0) / 2e6, 1000.0))],
         interfaces=[],
@@ -156,10 +156,10 @@ def _source(flow: StreamRecord, start: Start, asked: TestStart) -> Bulk | Consta
     return ConstantRate(rate_bps=min(max(1, round(target)), 10**13), size=min(size, 1 << 30))
 
 
-def _host(told: str) -> str:
+def _host(recorded: str) -> str:
     """A host's name or address, as it can stand for a node."""
-    return re.sub(r"[<>/]", "_", _line(told))[:100]
+    return re.sub(r"[<>/]", "_", _line(recorded))[:100]
 
 
-def _line(told: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in told).strip()[:500]
+def _line(recorded: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in recorded).strip()[:500]

@@ -54,8 +54,8 @@ def error_in(keys: Keys, path: Path) -> str | None:
     """The error that iperf3 wrote into the document, as a line."""
     if not is_there(keys.get("error", msgspec.Raw())):
         return None
-    told = decoded(keys["error"], str, f"{path}: error").removeprefix("error - ")
-    return "".join(c if c.isprintable() else " " for c in told).strip()[:_LONGEST] or "unknown error"
+    error = decoded(keys["error"], str, f"{path}: error").removeprefix("error - ")
+    return "".join(c if c.isprintable() else " " for c in error).strip()[:_LONGEST] or "unknown error"
 
 
 def failed(error: str, path: Path) -> BakeoffError:

@@ -103,7 +103,7 @@ def capacity(
 
 def _places(run: Run, flow: Traffic) -> list[str]:
     """The egress and the ingress of each hop of a flow's way."""
-    return [place for node, peer in path(run, flow) for place in (f"{node}>{peer}", f"{peer}<{node}")]
+    return [queue for node, peer in path(run, flow) for queue in (f"{node}>{peer}", f"{peer}<{node}")]
 
 
 def rates(

@@ -80,8 +80,8 @@ class MeasuredRun:
     def rated(self, queue: str | None) -> RatedQueue:
         """The queue with a rate that a name or a pattern means."""
         known = self.summary.rated
-        name = _only([place.queue for place in known], queue, "queue with a rate", self.result.key)
-        return next(place for place in known if place.queue == name)
+        name = _only([station.queue for station in known], queue, "queue with a rate", self.result.key)
+        return next(station for station in known if station.queue == name)
 
     def sharing(self, queue: str | None) -> Sharing:
         """The long flows that share the queue of a name or a pattern; the only shared one without one."""
@@ -150,10 +150,10 @@ def pair_of(run: Run) -> tuple[Flow, Flow]:
 def _only(names: Sequence[str], wanted: str | None, what: str, run: str) -> str:
     chosen = list(names) if wanted is None else _meant(names, wanted)
     if len(chosen) != 1:
-        told = f"no {what} '{wanted}'" if not chosen else f"{len(chosen)} {what}s"
+        text = f"no {what} '{wanted}'" if not chosen else f"{len(chosen)} {what}s"
         if chosen and wanted is not None:
-            told += f" of the name '{wanted}'"
-        raise MeasureError(f"{told} in {run}; expected one of: {', '.join(names) or 'none'}")
+            text += f" of the name '{wanted}'"
+        raise MeasureError(f"{text} in {run}; expected one of: {', '.join(names) or 'none'}")
     return chosen[0]
 
 

@@ -40,12 +40,12 @@ def _utilisation(run: MeasuredRun, queue: str | None = None, *, begin: Edge = No
     if whole and queue is None:
         return known(run.summary.utilisation, "the utilisation")
     if whole:
-        place = run.rated(queue)
-        return known(place.utilisation, f"the utilisation of '{place.queue}'")
+        station = run.rated(queue)
+        return known(station.utilisation, f"the utilisation of '{station.queue}'")
     window = run.window(begin, end)
     wanted = run.rated(queue).queue if queue else bottleneck(run.document, run.document.flows[0], window).queue
     places = stations(run.document, run.counters, run.samples, window)
-    found = next((place for place in places if place.queue == wanted and place.sampled(run.samples)), None)
+    found = next((station for station in places if station.queue == wanted and station.sampled(run.samples)), None)
     if found is None:
         raise MeasureError(f"no 'sent' samples of the queue '{wanted}'")
     return found.utilisation(run.samples, window)

@@ -94,15 +94,15 @@ def _flow(
     def of(metric: str) -> tuple[Array, Array]:
         return samples.of("flow", name, metric, part)
 
-    told = udp and told_by_tool(samples, name)
-    came = tried(lambda: arrivals(samples, name, part)) if udp and not told else None
+    by_tool = udp and told_by_tool(samples, name)
+    came = tried(lambda: arrivals(samples, name, part)) if udp and not by_tool else None
     return PhaseFlow(
         delivery_rate_bps=tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
         goodput_bps=tried(lambda: goodput_of(run, counters, samples, flow, part)),
         srtt_s=tried(lambda: distribution(of("srtt")[1])),
         delay_s=distribution(came[1]) if came and shares_a_clock(samples, name) else None,
-        jitter_s=tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,
-        loss=tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
+        jitter_s=tried(lambda: told_jitter(samples, name, part)) if by_tool else jitter(*came) if came else None,
+        loss=tried(lambda: told_loss(samples, name, part) if by_tool else lost_share(samples, "flow", name, part))
         if udp
         else None,
         recovery_s=_recovery(lambda: of("srtt"), part[0], lambda: base_rtt_at(run, flow, part[0], timeline)),
@@ -161,12 +161,12 @@ def _words(change: Change) -> str:
         return f"{place}: {action.qdisc}"
     if isinstance(action, QdiscReplace):
         return f"{place}: replaced by {_tree(action.qdisc)}"
-    told = {
+    sources = {
         "rate": (action.rate_bps, 1e-6, " Mbit/s"),
         "delay": (action.delay_s, 1e3, " ms"),
         "loss": (action.loss, 100, " %"),
     }
-    parts = [f"{what} {value * scale:g}{unit}" for what, (value, scale, unit) in told.items() if value is not None]
+    parts = [f"{what} {value * scale:g}{unit}" for what, (value, scale, unit) in sources.items() if value is not None]
     return f"{place}: link {', '.join(parts + ([] if action.up is None else ['up' if action.up else 'down']))}"
 
 

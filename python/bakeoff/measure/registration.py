@@ -73,9 +73,9 @@ def family(  # noqa: PLR0917 (a line of a table)
 ) -> None:
     """A time for each of the statistics, such as `mean p99`; without `take` it is the one at `at` of summary.json."""
     for statistic in statistics.split():
-        name, said = f"{prefix}_{statistic}", STATISTICS[statistic]
+        name, adjective = f"{prefix}_{statistic}", STATISTICS[statistic]
         measure(
-            name, of, "s", f"{label}, {said}", f"{said} of {formula}",
+            name, of, "s", f"{label}, {adjective}", f"{adjective} of {formula}",
             at=f"{at}.{statistic}" if at else None, stem=f"{stem}_{statistic}" if stem else "",
             tabled=not at or statistic not in untabled, aliases=(aliases or {}).get(statistic, ()), **more,
         )(take(statistic) if take else _reader(name, of))  # fmt: skip

@@ -199,8 +199,8 @@ def _back(there: list[Hop]) -> list[Hop]:
 
 def _passes(flow: Flow, station: Station, counted: Mapping[str, Queue]) -> bool:
     """Whether one of the station's queues counted the flow's packets; without such counts, whether it may have."""
-    told = [counted[leaf].flows for leaf in station.leaves if leaf in counted and counted[leaf].flows]
-    return not told or any(part[flow.name].packets for part in told if flow.name in part)
+    counts = [counted[leaf].flows for leaf in station.leaves if leaf in counted and counted[leaf].flows]
+    return not counts or any(part[flow.name].packets for part in counts if flow.name in part)
 
 
 def _at(

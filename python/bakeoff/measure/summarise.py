@@ -90,8 +90,8 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     shared = _sharing(given, flows)
     pair = given.rates.pair()
     changed = cut.changes(run, given.window)
-    told = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
-    if changed and not told:
+    phases = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
+    if changed and not phases:
         given.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
     found = Summary(
         format=FORMAT,
@@ -109,9 +109,9 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         **of_the_only(shared),
         checks=[*checks(run, counters), *_capacities(given, places)],
         missing=given.missing,
-        rated=[_rated(given, place) for place in places],
+        rated=[_rated(given, station) for station in places],
         changes=[f"at {at:g} s {what}" for at, what in changed],
-        phases=told,
+        phases=phases,
         pair=pair if pair and any(set(pair.flows) <= set(each.flows) for each in shared.values()) else None,
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
@@ -204,9 +204,11 @@ def _flow(given: _Inputs, flow: RunFlow) -> Flow:
     def highest() -> Spike:
         return spike(*samples.of("flow", name, "srtt", given.window), base_rtt(run, flow))
 
-    told = tcp and _tells_packets(counters)
+    counts_packets = tcp and _tells_packets(counters)
     by_ack = tcp and counted.ecn == "accecn"
-    marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(run, counters, flow)) if by_ack or told else None
+    marked = (
+        tried(f"{at}.mark_fraction", lambda: mark_fraction(run, counters, flow)) if by_ack or counts_packets else None
+    )
     narrow = given.tried(f"{at}.bottleneck", lambda: given.bottleneck(flow))
     return Flow(
         cc=counted.cc,
@@ -221,7 +223,7 @@ def _flow(given: _Inputs, flow: RunFlow) -> Flow:
             goodput_bps=given.tried(f"{at}.steady_state.goodput_bps", received),
         ),
         srtt_s=tried(f"{at}.srtt_s", srtt) if timed else None,
-        rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counted.rtt, f"flows.{name}.rtt")) if told else None,
+        rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counted.rtt, f"flows.{name}.rtt")) if counts_packets else None,
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
@@ -337,32 +339,32 @@ def _loss(given: _Inputs, probe: str) -> float:
     return lost_share(given.samples, "probe", probe, given.window)
 
 
-def _rated(given: _Inputs, place: Station) -> RatedQueue:
+def _rated(given: _Inputs, station: Station) -> RatedQueue:
     used = None
-    if place.sampled(given.samples):
-        used = given.tried(f"rated.{place.queue}", lambda: place.utilisation(given.samples, given.window))
+    if station.sampled(given.samples):
+        used = given.tried(f"rated.{station.queue}", lambda: station.utilisation(given.samples, given.window))
     return RatedQueue(
-        queue=place.queue,
-        hop=place.hop,
-        queues=place.leaves,
-        rate_bps=place.mean_rate(given.window),
+        queue=station.queue,
+        hop=station.hop,
+        queues=station.leaves,
+        rate_bps=station.mean_rate(given.window),
         utilisation=used,
-        flows=place.flows,
+        flows=station.flows,
     )
 
 
 def _capacities(given: _Inputs, places: Sequence[Station]) -> list[Check]:
     """No queue lets more through than its rate allows: if one did, the rate was not what it was said to be."""
     found = []
-    for place in places:
+    for station in places:
         try:
-            used = place.utilisation(given.samples, given.window) if place.sampled(given.samples) else 0.0
+            used = station.utilisation(given.samples, given.window) if station.sampled(given.samples) else 0.0
         except MeasureError:
             continue  # `_rated` says why
         if used > 1:
-            rate = f"at most {place.mean_rate(given.window) / 1e6:g} Mbit/s"
-            sent = f"{used * place.mean_rate(given.window) / 1e6:g} Mbit/s"
-            found.append(Check(check="capacity", flow=place.queue, requested=rate, effective=sent, ok=False))
+            rate = f"at most {station.mean_rate(given.window) / 1e6:g} Mbit/s"
+            sent = f"{used * station.mean_rate(given.window) / 1e6:g} Mbit/s"
+            found.append(Check(check="capacity", flow=station.queue, requested=rate, effective=sent, ok=False))
     return found
 
 
@@ -370,9 +372,9 @@ def _used(given: _Inputs, flows: Mapping[str, Flow], places: Sequence[Station], 
     """The utilisation of the first flow's bottleneck."""
     if narrow is None:
         raise MeasureError("the path has no bottleneck")
-    place = next((place for place in places if place.queue == narrow.queue), None)
-    if place is not None and place.sampled(given.samples):
-        return place.utilisation(given.samples, given.window)
+    station = next((station for station in places if station.queue == narrow.queue), None)
+    if station is not None and station.sampled(given.samples):
+        return station.utilisation(given.samples, given.window)
     parts = []
     for flow in given.run.flows:
         found = flows[flow.name]
@@ -386,8 +388,8 @@ def _used(given: _Inputs, flows: Mapping[str, Flow], places: Sequence[Station], 
 
 def _sharing(given: _Inputs, flows: Mapping[str, Flow]) -> dict[str, Sharing]:
     long = {flow.name for flow in given.run.flows if flow.transport == "tcp" and not _is_short(flow)}
-    told = not any(given.by_tool(name, "delivery_rate") for name in long)
-    return sharing(flows, _ends(given.run), long, given.missing, delivery_rates=told)
+    complete = not any(given.by_tool(name, "delivery_rate") for name in long)
+    return sharing(flows, _ends(given.run), long, given.missing, delivery_rates=complete)
 
 
 def _ends(run: Run) -> dict[str, tuple[str, str]]:

@@ -163,8 +163,8 @@ def _draw(
         if what.limits[1] * 1.05 < float("inf") and what.limits == (0.0, what.limits[1]):
             panel.fixed = (0.0, 1.05 * what.limits[1]) if not own else None
     panels.finish(made)
-    said = "the panels' axes differ" if own else ""
-    made.add_legend(_entries(series, dressed, matrix, lined, said=said))
+    notes = "the panels' axes differ" if own else ""
+    made.add_legend(_entries(series, dressed, matrix, lined, notes=notes))
     return made
 
 
@@ -179,9 +179,9 @@ def _share_alike(made: Picture) -> bool:
         if least is None or panel.extent[1] > _APART * least[1]:
             groups.append([])
         groups[-1].append(panel)
-    for place, group in enumerate(groups):
+    for index, group in enumerate(groups):
         for panel in group:
-            panel.role = f"measure {place}"
+            panel.role = f"measure {index}"
     panels.share([made])
     return len(groups) > 1
 
@@ -198,16 +198,16 @@ def _line(panel: Panel, series: Mapping[float, Estimate], look: Dressed, *, shif
     mean = np.array([found["mean"] if (found := series[x].found) else nothing for x in at])
     both = np.array([series[x].ends if series[x].whole else (nothing, nothing) for x in at])
     axes = panel.axes
-    place: dict[str, Any] = {}
+    anchor: dict[str, Any] = {}
     if shift_pt is None:
         axes.fill_between(at, both[:, 0], both[:, 1], color=colour, alpha=0.2, linewidth=0, zorder=2)
     else:
         figure = axes.get_figure(root=True)
         assert figure is not None
-        place["transform"] = axes.transData + ScaledTranslation(shift_pt / 72, 0, figure.dpi_scale_trans)
-        axes.vlines(at, both[:, 0], both[:, 1], color=colour, alpha=0.6, linewidth=1.2, zorder=2, **place)
+        anchor["transform"] = axes.transData + ScaledTranslation(shift_pt / 72, 0, figure.dpi_scale_trans)
+        axes.vlines(at, both[:, 0], both[:, 1], color=colour, alpha=0.6, linewidth=1.2, zorder=2, **anchor)
     axes.plot(at, np.where(whole, mean, nothing), color=colour, marker=marker, linestyle=dash, linewidth=1.8,
-              markersize=6, markeredgecolor="white", markeredgewidth=0.5, zorder=3, **place)  # fmt: skip
+              markersize=6, markeredgecolor="white", markeredgewidth=0.5, zorder=3, **anchor)  # fmt: skip
     for x in at:
         seen = series[x]
         if seen.found is None:
@@ -216,7 +216,7 @@ def _line(panel: Panel, series: Mapping[float, Estimate], look: Dressed, *, shif
         elif not seen.whole:
             n, value = seen.found["n"], seen.found["mean"]
             axes.plot([x], [value], marker=marker, color=colour, markerfacecolor="white", markersize=7,
-                      markeredgewidth=1.4, linestyle="", zorder=4, **place)  # fmt: skip
+                      markeredgewidth=1.4, linestyle="", zorder=4, **anchor)  # fmt: skip
             axes.annotate(f"{n}/{seen.of}", (x, value), (5, 4), textcoords="offset points", fontsize=8, color=colour)
     panel.saw(mean)
     panel.saw(both)
@@ -245,7 +245,7 @@ def _look(point: Point, key: Key, known: Mapping[Key, Dressed], looked: FlowStyl
 
 
 def _entries(
-    series: Series, dressed: Mapping[Key, Dressed], matrix: Matrix, lined: Sequence[str], *, said: str
+    series: Series, dressed: Mapping[Key, Dressed], matrix: Matrix, lined: Sequence[str], *, notes: str
 ) -> list[Artist]:
     """A line for each look, and what the bands and marks are; an axis is named where its labels begin with a digit."""
     from matplotlib.lines import Line2D
@@ -257,9 +257,9 @@ def _entries(
             f"{axis_words(axis)} " if any(label[:1].isdigit() for label in matrix.axes[axis]) else "" for axis in lined
         ]
         for key, (colour, marker, dash) in dressed.items():
-            words = ", ".join(f"{of}{part}" for of, part in zip([*named, ""], key, strict=True) if part)
+            text = ", ".join(f"{of}{part}" for of, part in zip([*named, ""], key, strict=True) if part)
             look = {"color": colour, "marker": marker, "linestyle": dash, "linewidth": 1.8}
-            entries.append(Line2D([], [], label=plain(words) or "all", **look))
+            entries.append(Line2D([], [], label=plain(text) or "all", **look))
     every = [seen for lines in series.values() for line in lines.values() for seen in line.values()]
     seeds = sorted({seen.of for seen in every})
     if seeds == [1]:
@@ -278,7 +278,7 @@ def _entries(
     if any(seen.found is None for seen in every):
         label = "at the top: no seed has one"
         entries.append(Line2D([], [], marker="x", markeredgewidth=1.8, label=label, **grey))  # type: ignore[arg-type]
-    return [*entries, *([Line2D([], [], linestyle="", label=said)] if said else [])]
+    return [*entries, *([Line2D([], [], linestyle="", label=notes)] if notes else [])]
 
 
 def default_kind(matrix: Matrix) -> str:
@@ -323,17 +323,17 @@ def grid(matrix: Matrix, facets: Sequence[Key], what: Axis, *, row_inch: float =
 
 def _caption(matrix: Matrix, what: Axis) -> list[str]:
     results = [result for point in matrix.points for result in point.results]
-    shown = [PlottedRun(result) for result in results]
+    plotted = [PlottedRun(result) for result in results]
     fixed = {axis: label for axis, label in matrix.points[0].axes.items() if axis not in matrix.axes}
-    ran = sorted({caption.flows(one) for one in shown[:50]})
-    said = [", ".join(f"{axis_words(axis)} {label}" for axis, label in fixed.items())] if fixed else []
-    said.append(f"{len(matrix.points)} points, {len(results)} runs, engine {engine_of(results[0])}")
-    said.append(f"flows: {ran[0]}" if len(ran) == 1 else f"flows, for example: {ran[0]}")
-    start, end = shown[0].window
+    ran = sorted({caption.flows(one) for one in plotted[:50]})
+    notes = [", ".join(f"{axis_words(axis)} {label}" for axis, label in fixed.items())] if fixed else []
+    notes.append(f"{len(matrix.points)} points, {len(results)} runs, engine {engine_of(results[0])}")
+    notes.append(f"flows: {ran[0]}" if len(ran) == 1 else f"flows, for example: {ran[0]}")
+    start, end = plotted[0].window
     # An expression may have times of its own: goodput(1, begin="0s", end="60s").
     unless = ", where the measure names no other time" if what.expression else ""
-    said.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s{unless}")
-    return [plain(text) for text in (*said, *caption.averaged(shown))]
+    notes.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s{unless}")
+    return [plain(text) for text in (*notes, *caption.averaged(plotted))]
 
 
 def _chosen_x(matrix: Matrix, x: str | None) -> str:
@@ -376,8 +376,8 @@ def combinations(matrix: Matrix, axes: Sequence[str]) -> int:
 
 def facet_title(axes: Sequence[str], facet: Key, panels: int) -> str:
     """What a panel is of."""
-    words = ", ".join(f"{axis_words(axis)} {label}".strip() for axis, label in zip(axes, facet, strict=True) if label)
-    return "\n".join(textwrap.wrap(plain(words), 70 if panels <= 4 else 34, break_on_hyphens=False))
+    text = ", ".join(f"{axis_words(axis)} {label}".strip() for axis, label in zip(axes, facet, strict=True) if label)
+    return "\n".join(textwrap.wrap(plain(text), 70 if panels <= 4 else 34, break_on_hyphens=False))
 
 
 def outer_labels(axes: Sequence[Axes], label: str, *, every: bool = False) -> None:

@@ -61,10 +61,10 @@ def _axis(path: str, label: str, measure: Measure | None) -> Axis:
     """`measure` is that at the path, if it has one; the unit of other paths is at their end."""
     if measure is None:
         unit = unit_in(path) or "1"
-        scale, shown = DISPLAY.get(unit, (1.0, unit))
-        return Axis(path, label, shown or "1", scale)
-    scale, shown = measure.display
-    return Axis(path, label, shown or "1", scale, bounds=measure.bounds, may_never=measure.may_never)
+        scale, display_unit = DISPLAY.get(unit, (1.0, unit))
+        return Axis(path, label, display_unit or "1", scale)
+    scale, display_unit = measure.display
+    return Axis(path, label, display_unit or "1", scale, bounds=measure.bounds, may_never=measure.may_never)
 
 
 PREFIXES: Final = (("Mbit/s", "kbit/s", "Gbit/s"), ("ms", "µs", "s"))

@@ -131,9 +131,9 @@ def charts(
     made = {}
     for name, found in parts.items():
         named = {_of(row) for chart in found.values() for row in chart.rows}
-        shown = [result for result in whole if _name(result) in named]
-        said = caption.averaged([PlottedRun(result) for result in shown])
-        made[name] = _drawn(list(found.values()), looked, tools, said, caption.epochs(shown))
+        kept = [result for result in whole if _name(result) in named]
+        notes = caption.averaged([PlottedRun(result) for result in kept])
+        made[name] = _drawn(list(found.values()), looked, tools, notes, caption.epochs(kept))
     return made
 
 
@@ -196,7 +196,7 @@ def _drawn(
     found: Sequence[Chart],
     looked: FlowStyles,
     tools: Mapping[Of, Collection[str]],
-    said: Sequence[str],
+    notes: Sequence[str],
     mixed: Sequence[str],
 ) -> Picture:
     """A picture with a panel for each chart; `tools`: flows of a run that are not drawn."""
@@ -224,7 +224,7 @@ def _drawn(
     with styled():
         made = titled(
             plain(title),
-            [*_ran(table), *said],
+            [*_ran(table), *notes],
             [*mixed, *([f"self-checks failed in {failed} runs"] if failed else [])],
             height_inch=(6.2 if len(found) == 1 else 3.4 * lines) * (1.5 if late else 1.0),
             width_inch=max(12.0, widest * columns),
@@ -267,12 +267,12 @@ def _places(chart: Chart, stacks: Mapping[int, list[Bar]]) -> tuple[list[tuple[f
     table, groups = _ordered(chart)
     left, begins, middles = 0.0, [], {}
     for group in groups:
-        begin = left
+        edge = left
         for row in (row for row in table if row.axes.get(chart.group_axis, "") == group):
             begins.append((left, row))
             left += len(stacks[id(row)]) + (0.0 if chart.named_by else 0.6)
         gap = 0.0 if chart.named_by else 0.6
-        middles[group] = (begin + left - gap - 1.0) / 2
+        middles[group] = (edge + left - gap - 1.0) / 2
         left += 1.0
     return begins, middles, left
 
@@ -354,16 +354,16 @@ def _bars_of(
     queue = {name: flow.bottleneck for name, flow in row.summaries[0].flows.items()}
     shared = {flow: queue for queue, each in row.summaries[0].shared.items() for flow in each.flows}
     way = {name: way_of(row.document, name) for name in flows}
-    shown = [flow for flow in row.flows if flow.name not in left_out]
-    names = short_names([flow.name for flow in shown])[0]
+    kept = [flow for flow in row.flows if flow.name not in left_out]
+    names = short_names([flow.name for flow in kept])[0]
     # Flows that meet in a queue stand beside each other, those of the first flow's first.
-    order = list(dict.fromkeys((way[flow.name], queue[flow.name]) for flow in shown))
-    shown.sort(key=lambda flow: order.index((way[flow.name], queue[flow.name])))
-    both = len({way[flow.name] for flow in shown}) > 1
+    order = list(dict.fromkeys((way[flow.name], queue[flow.name]) for flow in kept))
+    kept.sort(key=lambda flow: order.index((way[flow.name], queue[flow.name])))
+    both = len({way[flow.name] for flow in kept}) > 1
     late = (row.queue_delay_p50_s, row.queue_delay_p99_s)
     found: list[Bar] = []
     alike: dict[tuple[str, str, str | None], list[Bar]] = {}
-    for flow in shown:
+    for flow in kept:
         share = flow.rate_bps(row.metric)
         mean = share["mean"] if share else 0.0
         low, high = (ends(share, (0.0, row.capacity_bps(flow.name))) if share else None) or (mean, mean)

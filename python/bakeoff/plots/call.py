@@ -44,12 +44,12 @@ def call(several: Sequence[PlottedRun]) -> Picture:
     if not calls:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
     queues = list(dict.fromkeys(s.bottlenecks[f.name] for line in others for s, f in line.members))
-    told = all(_told(shown, flow) for line in calls for shown, flow in line.members)
-    probes = not told and any(("probe", p.name, "rtt") in s.samples for s in several for p in s.run.probes)
-    rows = (3 if told else 1) + probes
-    made = panels.picture(several, rows + len(queues), row_inch=2.3 if told else 2.6, said=_felt(several))
+    one_way = all(_one_way_known(plotted, flow) for line in calls for plotted, flow in line.members)
+    probes = not one_way and any(("probe", p.name, "rtt") in s.samples for s in several for p in s.run.probes)
+    rows = (3 if one_way else 1) + probes
+    made = panels.picture(several, rows + len(queues), row_inch=2.3 if one_way else 2.6, notes=_felt(several))
     entries: list[Artist] = [panels.line_entry(line) for line in [*calls, *others]]
-    if told:
+    if one_way:
         known = all(shares_a_clock(s.samples, f.name) for line in calls for s, f in line.members)
         late = "one-way delay\n[ms]" if known else "one-way delay above\nthe quickest [ms]"
         _panel(made, 0, several, calls, _delays, label=late, unit="ms", thin=True)
@@ -81,9 +81,9 @@ def _panel(made: Picture, row: int, several: Sequence[PlottedRun], calls: Sequen
     panel.axes.set_ylabel(label)
     for line in calls:
         parts = []
-        for shown, flow in line.members:
+        for plotted, flow in line.members:
             with suppress(MeasureError):  # nothing of it arrived
-                parts.append(draw(shown, flow))
+                parts.append(draw(plotted, flow))
         panels.draw_line(panel, several, line, parts, thin=thin and panels.thin_lines(len(calls)))
     panels.over_time(panel, several)
 
@@ -105,24 +105,24 @@ def _lost_panel(made: Picture, axes: Axes, several: Sequence[PlottedRun], calls:
         axes.text(0.5, 0.5, "nothing was lost", transform=axes.transAxes, ha="center", va="center", color="#888888")
 
 
-def _told(shown: PlottedRun, flow: Flow) -> bool:
+def _one_way_known(plotted: PlottedRun, flow: Flow) -> bool:
     """Whether it is known of each datagram what became of it."""
-    return any(("flow", flow.name, metric) in shown.samples for metric in ("delay", "delay_variation"))
+    return any(("flow", flow.name, metric) in plotted.samples for metric in ("delay", "delay_variation"))
 
 
-def _delays(shown: PlottedRun, flow: Flow) -> Series:
-    sent, took = arrivals(shown.samples, flow.name)
+def _delays(plotted: PlottedRun, flow: Flow) -> Series:
+    sent, took = arrivals(plotted.samples, flow.name)
     return sent, 1e3 * took
 
 
-def _jitters(shown: PlottedRun, flow: Flow) -> Series:
-    time, estimate = jitter_over_time(*arrivals(shown.samples, flow.name))
+def _jitters(plotted: PlottedRun, flow: Flow) -> Series:
+    time, estimate = jitter_over_time(*arrivals(plotted.samples, flow.name))
     return time, 1e3 * estimate
 
 
-def _arrived(shown: PlottedRun, flow: Flow) -> Series:
-    time, goodput = shown.samples.of("flow", flow.name, "goodput")
-    inside = (time > flow.start_s + shown.run.sample_interval_s) & (time <= flow.stop_s)
+def _arrived(plotted: PlottedRun, flow: Flow) -> Series:
+    time, goodput = plotted.samples.of("flow", flow.name, "goodput")
+    inside = (time > flow.start_s + plotted.run.sample_interval_s) & (time <= flow.stop_s)
     return time[inside], 100 * goodput[inside] / (offered_bps(flow) or 1.0)
 
 
@@ -131,49 +131,49 @@ def _lost(line: Line, edges: Array) -> Array:
     import numpy as np
 
     lost, came = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    for shown, flow in line.members:
+    for plotted, flow in line.members:
         with suppress(MeasureError):  # nothing of it arrived
-            came += np.histogram(arrivals(shown.samples, flow.name)[0], edges)[0]
-        if ("flow", flow.name, "missing") in shown.samples:
-            lost += np.histogram(shown.samples.of("flow", flow.name, "missing")[0], edges)[0]
+            came += np.histogram(arrivals(plotted.samples, flow.name)[0], edges)[0]
+        if ("flow", flow.name, "missing") in plotted.samples:
+            lost += np.histogram(plotted.samples.of("flow", flow.name, "missing")[0], edges)[0]
     sent = lost + came
     return np.where(sent > 0, 100 * lost / np.maximum(sent, 1), np.nan)
 
 
 def _felt(several: Sequence[PlottedRun]) -> list[str]:
     """`call in the steady state: half took over 134 ms, 1 % over 230 ms, jitter 16 ms, 0.3 % lost`; a line for each."""
-    said = []
-    for shown in several:
-        calls = [flow for flow in shown.flows if offered_bps(flow) is not None]
-        parts = [found for flow in calls if (found := _felt_by(shown, flow))]
-        if not all(_told(shown, flow) for flow in calls):
-            parts += _felt_by_probes(shown)
-        said += [f"{shown.label}: {part}" if shown.label else part for part in parts]
-    if len(said) > _MOST_SAID:
-        said = [*said[: _MOST_SAID - 1], f"and {len(said) - _MOST_SAID + 1} more flows"]
+    notes = []
+    for plotted in several:
+        calls = [flow for flow in plotted.flows if offered_bps(flow) is not None]
+        parts = [found for flow in calls if (found := _felt_by(plotted, flow))]
+        if not all(_one_way_known(plotted, flow) for flow in calls):
+            parts += _felt_by_probes(plotted)
+        notes += [f"{plotted.label}: {part}" if plotted.label else part for part in parts]
+    if len(notes) > _MOST_SAID:
+        notes = [*notes[: _MOST_SAID - 1], f"and {len(notes) - _MOST_SAID + 1} more flows"]
     # A number stays with its unit.
-    return [_UNIT.sub("\\1\u00a0\\2", plain(part)) for part in said]
+    return [_UNIT.sub("\\1\u00a0\\2", plain(part)) for part in notes]
 
 
-def _felt_by(shown: PlottedRun, flow: Flow) -> str:
+def _felt_by(plotted: PlottedRun, flow: Flow) -> str:
     import numpy as np
 
     name = f"{plain(flow.name)} in the steady state"
-    if not _told(shown, flow):
-        counted = shown.result.counters.flow(flow.name)
+    if not _one_way_known(plotted, flow):
+        counted = plotted.result.counters.flow(flow.name)
         size = flow.source.size if isinstance(flow.source, ConstantRate | Periodic) else 0
         handed = (counted.sent_packets or 0) * size
         missing = max(0.0, 1 - (counted.received_bytes or 0) / handed) if handed else 0.0
         return f"{plain(flow.name)}: {100 * missing:.2g} % lost" if handed else ""
     try:
-        share = lost_share(shown.samples, "flow", flow.name, shown.window)
-        sent, took = arrivals(shown.samples, flow.name, shown.window)
+        share = lost_share(plotted.samples, "flow", flow.name, plotted.window)
+        sent, took = arrivals(plotted.samples, flow.name, plotted.window)
     except MeasureError:
         return f"{name}: nothing arrived"
     half, most = 1e3 * np.quantile(took, [0.5, 0.99])
     lost = f"{100 * share:.2g} % lost" if share else "nothing lost"
     shaken = f"jitter {_ms(jitter(sent, took) or 0.0)}, {lost}"
-    if not shares_a_clock(shown.samples, flow.name):
+    if not shares_a_clock(plotted.samples, flow.name):
         return f"{name}: {shaken}"
     return f"{name}: half took over {half:.3g} ms, 1 % over {most:.3g} ms, {shaken}"
 
@@ -182,19 +182,19 @@ def _ms(time_s: float) -> str:
     return f"{1e3 * time_s:.3g} ms" if time_s >= 1e-5 else "under 0.01 ms"
 
 
-def _felt_by_probes(shown: PlottedRun) -> list[str]:
+def _felt_by_probes(plotted: PlottedRun) -> list[str]:
     import numpy as np
 
     parts = []
-    for probe in shown.run.probes:
-        if ("probe", probe.name, "rtt") in shown.samples:
-            time, rtt = shown.samples.of("probe", probe.name, "rtt")
-            inside = rtt[(time >= shown.window[0]) & (time <= shown.window[1])]
+    for probe in plotted.run.probes:
+        if ("probe", probe.name, "rtt") in plotted.samples:
+            time, rtt = plotted.samples.of("probe", probe.name, "rtt")
+            inside = rtt[(time >= plotted.window[0]) & (time <= plotted.window[1])]
             if len(inside):
                 half, most = 1e3 * np.quantile(inside, [0.5, 0.99])
                 parts.append(
                     f"{probe.name}: half of the round trips above {half:.3g} ms, 1 % above {most:.3g} ms, "
-                    f"{1e3 * shown.base_rtt_s(probe):.3g} ms on an empty path"
+                    f"{1e3 * plotted.base_rtt_s(probe):.3g} ms on an empty path"
                 )
     return parts
 

@@ -20,7 +20,7 @@ def title(several: Sequence[PlottedRun]) -> str:
     """The run, or the scenarios that several are of."""
     if len(several) == 1:
         return plain(run_labels.title(several[0].result))
-    names = list(dict.fromkeys("/".join(run_labels.title(shown.result).split("/")[:2]) for shown in several))
+    names = list(dict.fromkeys("/".join(run_labels.title(plotted.result).split("/")[:2]) for plotted in several))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return plain(f"{', '.join(names[:2])}{more}: {len(several)} runs")
 
@@ -28,18 +28,18 @@ def title(several: Sequence[PlottedRun]) -> str:
 def lines(several: Sequence[PlottedRun]) -> list[str]:
     """The configuration that was in effect, as the engines reported it."""
     if len(several) == 1:
-        [shown] = several
+        [plotted] = several
         return [
             plain(text)
-            for text in (*_heading(shown), *queues(shown), flows(shown), *recorded(shown), engine(shown))
+            for text in (*_heading(plotted), *queues(plotted), flows(plotted), *recorded(plotted), engine(plotted))
             if text
         ]
     # What several runs have in common is said once; the rest with the runs that it is of.
     of: dict[str, list[str]] = {}
-    for part in (queues, lambda shown: [flows(shown)], recorded, lambda shown: [engine(shown)]):
-        for shown in several:
-            for text in part(shown):
-                of.setdefault(text, []).append(shown.label)
+    for part in (queues, lambda plotted: [flows(plotted)], recorded, lambda plotted: [engine(plotted)]):
+        for plotted in several:
+            for text in part(plotted):
+                of.setdefault(text, []).append(plotted.label)
     return [
         plain(text if len(labels) == len(several) else f"{' | '.join(labels)}: {text}") for text, labels in of.items()
     ]
@@ -47,10 +47,10 @@ def lines(several: Sequence[PlottedRun]) -> list[str]:
 
 def failures(several: Sequence[PlottedRun]) -> list[str]:
     """The self-checks that failed: then the picture shows something else than was asked for. And mixed epochs."""
-    found = epochs(shown.result for shown in several)
-    for shown in several:
-        of = f"{shown.label}: " if shown.label else ""
-        found += [of + failure for failure in run_labels.failures(summary_of(shown.result))]
+    found = epochs(plotted.result for plotted in several)
+    for plotted in several:
+        of = f"{plotted.label}: " if plotted.label else ""
+        found += [of + failure for failure in run_labels.failures(summary_of(plotted.result))]
     return [plain(text) for text in found]
 
 
@@ -60,19 +60,19 @@ def epochs(results: Iterable[Result]) -> list[str]:
     return [] if warning is None else [warning]
 
 
-def _heading(shown: PlottedRun) -> list[str]:
-    heading = str(shown.run.title or "")
+def _heading(plotted: PlottedRun) -> list[str]:
+    heading = str(plotted.run.title or "")
     return [heading] if heading else []
 
 
-def queues(shown: PlottedRun) -> list[str]:
+def queues(plotted: PlottedRun) -> list[str]:
     """`mid>srv: 50 Mbit/s, fq_codel flows 1024 …`, for every bottleneck."""
     found = []
-    counted = shown.result.counters.queues
-    for queue in bottlenecks([shown]):
+    counted = plotted.result.counters.queues
+    for queue in bottlenecks([plotted]):
         if queue is None:
             continue
-        capacity = shown.capacity(queue)
+        capacity = plotted.capacity(queue)
         rates = [rate for rate, _ in groupby(f"{rate / 1e6:g}" for rate in (capacity[1] if capacity else []))]
         rate = f"{', then '.join(rates)} Mbit/s, " if 0 < len(rates) <= 4 else f"{len(rates)} rates, " if rates else ""
         leaves = [name for name in counted if name == queue or name.startswith(queue + "/")]
@@ -83,34 +83,34 @@ def queues(shown: PlottedRun) -> list[str]:
     return found
 
 
-def flows(shown: PlottedRun) -> str:
+def flows(plotted: PlottedRun) -> str:
     """`prague@2020-08, AccECN: prague; cubic, no ECN: f1 … f20 (20 flows)`."""
     groups: dict[str, list[str]] = {}
-    for flow in shown.flows:
-        cc, ecn = shown.ran(flow)
+    for flow in plotted.flows:
+        cc, ecn = plotted.ran(flow)
         ran = "UDP" if flow.transport != "tcp" else f"{run_labels.cc_words(cc or flow.cc)}, {run_labels.ecn_words(ecn)}"
-        groups.setdefault(ran, []).append(shown.names[flow.name])
-    said = []
+        groups.setdefault(ran, []).append(plotted.names[flow.name])
+    notes = []
     for ran, names in groups.items():
         which = ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]} … {names[-1]} ({len(names)} flows)"
-        said.append(ran if names == [ran.split("@")[0].split(",")[0]] else f"{which}: {ran}")
-    return "; ".join(said)
+        notes.append(ran if names == [ran.split("@")[0].split(",")[0]] else f"{which}: {ran}")
+    return "; ".join(notes)
 
 
-def recorded(shown: PlottedRun) -> list[str]:
+def recorded(plotted: PlottedRun) -> list[str]:
     """What the names of a recording's flows leave out, and which connections are not in the picture."""
-    said = [f"flows: {shown.between}"] if shown.between else []
-    if shown.left_out:
-        size = sum(size for _, size in shown.left_out)
-        which = ", ".join(short_names([name for name, _ in shown.left_out[:2]])[0].values())
-        more = f" and {len(shown.left_out) - 2} more" if len(shown.left_out) > 2 else ""
-        said.append(f"not drawn, as a tool's own connection: {which}{more}, {size / 1e3:.3g} kB")
-    return said
+    notes = [f"flows: {plotted.between}"] if plotted.between else []
+    if plotted.left_out:
+        size = sum(size for _, size in plotted.left_out)
+        which = ", ".join(short_names([name for name, _ in plotted.left_out[:2]])[0].values())
+        more = f" and {len(plotted.left_out) - 2} more" if len(plotted.left_out) > 2 else ""
+        notes.append(f"not drawn, as a tool's own connection: {which}{more}, {size / 1e3:.3g} kB")
+    return notes
 
 
-def engine(shown: PlottedRun) -> str:
+def engine(plotted: PlottedRun) -> str:
     """The engine and the seed."""
-    return f"engine {run_labels.engine_of(shown.result)}, seed {shown.run.seed}"
+    return f"engine {run_labels.engine_of(plotted.result)}, seed {plotted.run.seed}"
 
 
 def averaged(several: Sequence[PlottedRun]) -> list[str]:
@@ -118,9 +118,9 @@ def averaged(several: Sequence[PlottedRun]) -> list[str]:
     start, end = several[0].window
     within = {
         float(change.at_s)
-        for shown in several
-        for change in shown.run.changes
-        if shown.window[0] < float(change.at_s) < shown.window[1]
+        for plotted in several
+        for change in plotted.run.changes
+        if plotted.window[0] < float(change.at_s) < plotted.window[1]
     }
     if not within:
         return []

@@ -74,12 +74,12 @@ def draw(axes: Axes, field: Field, norm: Normalize) -> None:
     else:
         _sample(axes, field, norm)
     size = 22 if len(field.everywhere) < 1500 else 6
-    for where, look in (
+    for region, look in (
         (field.failed, {"marker": "x", "color": _FAILED}),
         (field.none, {"marker": "x", "color": _NONE}),
         (field.partly, {"marker": "o", "facecolor": "none", "edgecolor": _NONE}),
     ):
-        at = sorted(where)
+        at = sorted(region)
         if at:
             axes.scatter([x for x, _ in at], [y for _, y in at], s=size, linewidth=1, zorder=4, **look)  # type: ignore[arg-type]
     for axis, of in ((axes.xaxis, xs), (axes.yaxis, ys)):
@@ -152,8 +152,8 @@ def entries(fields: Sequence[Field]) -> list[Artist]:
         found.append(Patch(facecolor=_EMPTY, label="no run"))
     if any(not _is_grid(field) for field in fields):
         few = all(len(field.values) <= _DOTS for field in fields)
-        said = "a run; between them interpolated" if few else "interpolated between runs"
-        found.append(Line2D([], [], linestyle="", marker="." if few else "", color="#333333", label=said))
+        meaning = "a run; between them interpolated" if few else "interpolated between runs"
+        found.append(Line2D([], [], linestyle="", marker="." if few else "", color="#333333", label=meaning))
     return found
 
 

@@ -37,9 +37,9 @@ def ping_cdf(several: Sequence[PlottedRun]) -> Picture:
 def queue_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of the time in which the queue delayed packets by at most so much."""
     parts = []
-    for shown, name, line in queue_lines(several):
+    for plotted, name, line in queue_lines(several):
         with suppress(MeasureError):
-            parts.append((line, delay_over_time(shown.samples, name, shown.window)[1] * 1e3))
+            parts.append((line, delay_over_time(plotted.samples, name, plotted.window)[1] * 1e3))
     step = several[0].run.sample_interval_s * 1e3
     return _cumulative(several, parts, f"queue delay, means over {step:g} ms [ms]", what="queue delays")
 
@@ -47,8 +47,8 @@ def queue_cdf(several: Sequence[PlottedRun]) -> Picture:
 def fct_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of short flows that were complete after at most so long."""
     parts = []
-    for line in lines(several, lambda shown, flow: isinstance(flow.source, Short)):
-        times = [t for shown, flow in line.members for t in _completions(shown, flow.name)]
+    for line in lines(several, lambda plotted, flow: isinstance(flow.source, Short)):
+        times = [t for plotted, flow in line.members for t in _completions(plotted, flow.name)]
         if times:
             parts.append((line, _array(times)))
     if not parts:
@@ -59,8 +59,8 @@ def fct_cdf(several: Sequence[PlottedRun]) -> Picture:
 def induced_latency_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of a probe's answers that waited longer than so much beyond the empty path's round-trip time."""
     parts = []
-    for line, rtt, shown, probe in _answers(several):
-        parts.append((line, rtt - shown.base_rtt_s(probe) * 1e3))
+    for line, rtt, plotted, probe in _answers(several):
+        parts.append((line, rtt - plotted.base_rtt_s(probe) * 1e3))
     return _cumulative(several, parts, "induced latency: round-trip time above the empty path's [ms]", reverse=True)
 
 
@@ -72,25 +72,25 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
     alone = len(several) == 1
     rates: list[tuple[str, str, Array]] = []
     delays: list[tuple[str, str, Array]] = []
-    for shown in several:
-        of = f"{plain(shown.label)}\n" if shown.label else ""
-        ways = list(dict.fromkeys(direction(shown, flow) for flow in shown.flows))
+    for plotted in several:
+        of = f"{plain(plotted.label)}\n" if plotted.label else ""
+        ways = list(dict.fromkeys(direction(plotted, flow) for flow in plotted.flows))
         for way in ways:
             name = "total" + (f" {way}" if len(ways) > 1 else "")
-            added = _total(shown, [f for f in shown.flows if direction(shown, f) == way])
+            added = _total(plotted, [f for f in plotted.flows if direction(plotted, f) == way])
             if len(added):
                 rates.append((of + name, "#555555", added))
-        for line in lines([replace(shown, label="")]) if alone else ():
-            goodput = _of(shown, line, "goodput", 1e-6)
-            if goodput is not None and len(shown.flows) > 1:
+        for line in lines([replace(plotted, label="")]) if alone else ():
+            goodput = _of(plotted, line, "goodput", 1e-6)
+            if goodput is not None and len(plotted.flows) > 1:
                 rates.append((of + line.label, line.colour, goodput))
-            srtt = _of(shown, line, "srtt", 1e3)
+            srtt = _of(plotted, line, "srtt", 1e3)
             if srtt is not None:
                 delays.append((f"{of}{line.label}\nTCP RTT", line.colour, srtt))
-        for probe in shown.run.probes:
-            if ("probe", probe.name, "rtt") in shown.samples:
-                rtt = shown.samples.of("probe", probe.name, "rtt", shown.window)[1] * 1e3
-                delays.append((f"{of}{plain(probe.name)}", panels.probe_colour(shown, probe.name), rtt))
+        for probe in plotted.run.probes:
+            if ("probe", probe.name, "rtt") in plotted.samples:
+                rtt = plotted.samples.of("probe", probe.name, "rtt", plotted.window)[1] * 1e3
+                delays.append((f"{of}{plain(probe.name)}", panels.probe_colour(plotted, probe.name), rtt))
     both = [(rates, "goodput [Mbit/s]", "Mbit/s"), (delays, "round-trip time [ms]", "ms")]
     both = [part for part in both if part[0]]
     if not both:
@@ -98,9 +98,9 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
             f"{run_labels.title(several[0].result)}: no flow and no probe has samples in the steady state"
         )
     most = max(len(part[0]) for part in both)
-    said = [*caption.lines(several), _boxes_are(several), *caption.averaged(several)]
+    notes = [*caption.lines(several), _boxes_are(several), *caption.averaged(several)]
     made = titled(
-        caption.title(several), said, caption.failures(several), height_inch=4.2 * len(both),
+        caption.title(several), notes, caption.failures(several), height_inch=4.2 * len(both),
         width_inch=max(12.0, 0.55 * most + 2),
     )  # fmt: skip
     for axes, (boxes, label, unit) in zip(made.subplots(len(both), 1, squeeze=False).flat, both, strict=True):
@@ -151,7 +151,7 @@ def _cumulative(
 
     if not parts:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no {what} to draw in the steady state")
-    made = panels.picture(several, 1, said=caption.averaged(several))
+    made = panels.picture(several, 1, notes=caption.averaged(several))
     [axes] = made.axes
     most = 1
     for line, values in parts:
@@ -213,72 +213,74 @@ def _answers(several: Sequence[PlottedRun]) -> list[tuple[Line, Array, PlottedRu
     from bakeoff.plots import panels
 
     found: list[tuple[Line, Array, PlottedRun, Probe]] = []
-    names = {probe.name for shown in several for probe in shown.run.probes}
-    for shown in several:
-        for probe in shown.run.probes:
+    names = {probe.name for plotted in several for probe in plotted.run.probes}
+    for plotted in several:
+        for probe in plotted.run.probes:
             name = probe.name
-            if ("probe", name, "rtt") not in shown.samples:
+            if ("probe", name, "rtt") not in plotted.samples:
                 continue
             try:
-                rtt = shown.samples.of("probe", name, "rtt", shown.window)[1]
+                rtt = plotted.samples.of("probe", name, "rtt", plotted.window)[1]
             except MeasureError:
                 continue
             at = len(found)
-            asked = panels.probe_colour(shown, name)
+            asked = panels.probe_colour(plotted, name)
             colour = asked if asked != SERIES[0] else SERIES[at % len(SERIES)]
-            label = shown.label if shown.label and len(names) == 1 else f"{shown.label}: {name}".removeprefix(": ")
-            label = plain(label) + _lost(shown, name, len(rtt))
+            label = (
+                plotted.label if plotted.label and len(names) == 1 else f"{plotted.label}: {name}".removeprefix(": ")
+            )
+            label = plain(label) + _lost(plotted, name, len(rtt))
             look = Line(label, colour, "os^DvP<>"[at % 8], dash=DASHES[at // len(SERIES) % len(DASHES)])
-            found.append((look, rtt * 1e3, shown, probe))
+            found.append((look, rtt * 1e3, plotted, probe))
     if not found:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no probe was answered in the steady state")
     return found
 
 
-def _lost(shown: PlottedRun, name: str, answered: int) -> str:
-    if ("probe", name, "lost") not in shown.samples:
+def _lost(plotted: PlottedRun, name: str, answered: int) -> str:
+    if ("probe", name, "lost") not in plotted.samples:
         return ""
-    time, _ = shown.samples.of("probe", name, "lost")
-    lost = int(((time >= shown.window[0]) & (time <= shown.window[1])).sum())
+    time, _ = plotted.samples.of("probe", name, "lost")
+    lost = int(((time >= plotted.window[0]) & (time <= plotted.window[1])).sum())
     return f", {100 * lost / (lost + answered):.2g} % lost" if lost else ""
 
 
-def _completions(shown: PlottedRun, name: str) -> list[float]:
-    if ("flow", name, "fct") not in shown.samples:
+def _completions(plotted: PlottedRun, name: str) -> list[float]:
+    if ("flow", name, "fct") not in plotted.samples:
         return []
-    time, fct = shown.samples.of("flow", name, "fct")
-    start, end = shown.window
+    time, fct = plotted.samples.of("flow", name, "fct")
+    start, end = plotted.window
     return [float(took) for at, took in zip(time, fct, strict=True) if start <= at <= end]
 
 
-def _total(shown: PlottedRun, flows: Sequence[Any]) -> Array:
+def _total(plotted: PlottedRun, flows: Sequence[Any]) -> Array:
     """Sums of goodputs in the steady state [Mbit/s]."""
     from bakeoff.plots.time_series import total
 
-    return _over_bins(shown, *total(shown, flows))
+    return _over_bins(plotted, *total(plotted, flows))
 
 
-def _over_bins(shown: PlottedRun, time: Array, rate: Array) -> Array:
+def _over_bins(plotted: PlottedRun, time: Array, rate: Array) -> Array:
     """Means of what lies in the steady state: in 50 ms a receiver can get more than the line carries, after a loss."""
     import numpy as np
 
-    edges, width = bins([shown])
+    edges, width = bins([plotted])
     found = means(time, rate, edges)
-    inside = (edges[:-1] >= shown.window[0] - width / 2) & (edges[1:] <= shown.window[1] + width / 2)
+    inside = (edges[:-1] >= plotted.window[0] - width / 2) & (edges[1:] <= plotted.window[1] + width / 2)
     kept: Array = found[inside & ~np.isnan(found)]
     return kept
 
 
-def _of(shown: PlottedRun, line: Line, metric: str, scale: float) -> Array | None:
+def _of(plotted: PlottedRun, line: Line, metric: str, scale: float) -> Array | None:
     """The samples of all flows of a line in the steady state."""
     import numpy as np
 
     def read(name: str) -> Array:
         if metric == "goodput":
-            return _over_bins(shown, *shown.samples.of("flow", name, metric))
-        return shown.samples.of("flow", name, metric, shown.window)[1]
+            return _over_bins(plotted, *plotted.samples.of("flow", name, metric))
+        return plotted.samples.of("flow", name, metric, plotted.window)[1]
 
-    names = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
+    names = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in plotted.samples]
     found = []
     for name in names:
         try:

@@ -110,8 +110,8 @@ def compared(
             made.append((result, error))
             continue
         made.append((result, picture))
-        shown = PlottedRun(one)
-        rates = sorted({str(shown.capacity(queue)) for queue in shown.bottlenecks.values()})
+        plotted = PlottedRun(one)
+        rates = sorted({str(plotted.capacity(queue)) for queue in plotted.bottlenecks.values()})
         groups.setdefault(" ".join(rates), []).append(picture)
     for several in groups.values():
         panels.share(several)
@@ -215,11 +215,11 @@ def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[s
     assert chosen.draw is not None
     if len(results) > MOST_OVERLAID:
         raise PlotError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
-    shown = [PlottedRun(result, label) for result, label in zip(results, names or labels(results), strict=True)]
-    for one in shown:
+    plotted = [PlottedRun(result, label) for result, label in zip(results, names or labels(results), strict=True)]
+    for one in plotted:
         _ = one.samples
     with styled():
-        return chosen.draw(shown, scale) if chosen.scales else chosen.draw(shown)
+        return chosen.draw(plotted, scale) if chosen.scales else chosen.draw(plotted)
 
 
 def labels(results: Sequence[Result]) -> list[str]:

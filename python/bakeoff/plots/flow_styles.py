@@ -40,8 +40,8 @@ class FlowStyles:
         """Of a flow: what its scenario asks for by its name, else what its congestion control has."""
         asked = colours.asked_colours(run).get(flow)
         if control == UNKNOWN and flow in self.unknown:
-            place = self.unknown[flow]
-            colour, marker = colours.SERIES[1:][place % (len(colours.SERIES) - 1)], "os^DvP<>"[place % 8]
+            index = self.unknown[flow]
+            colour, marker = colours.SERIES[1:][index % (len(colours.SERIES) - 1)], "os^DvP<>"[index % 8]
         else:
             colour, marker = self.controls.get(control) or colours.control_styles([control])[control]
         return asked or colour, marker

@@ -35,8 +35,8 @@ class Kind:
 def _of(module: str, name: str) -> Callable[..., Picture]:
     """The function of a module of this package, which is imported when it first draws: names alone come at once."""
 
-    def draw(*shown: object) -> Picture:
-        picture: Picture = getattr(import_module(f"bakeoff.plots.{module}"), name)(*shown)
+    def draw(*plotted: object) -> Picture:
+        picture: Picture = getattr(import_module(f"bakeoff.plots.{module}"), name)(*plotted)
         return picture
 
     return draw

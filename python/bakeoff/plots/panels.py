@@ -84,13 +84,13 @@ class Panel:
             self.axes.text(0.5, 0.5, "no samples", transform=self.axes.transAxes, ha="center", color="#888888")
             return
         least, greatest = self.extent
-        said = []
+        notes = []
         if greatest > high * 1.0001:
-            said.append(f"up to {greatest:.4g}")
+            notes.append(f"up to {greatest:.4g}")
         if least < low - 1e-9 - 0.0001 * abs(low):
-            said.append(f"down to {least:.4g}")
-        if said:
-            note = f"the axis is cut: data go {' and '.join(said)} {self.unit}"
+            notes.append(f"down to {least:.4g}")
+        if notes:
+            note = f"the axis is cut: data go {' and '.join(notes)} {self.unit}"
             self.axes.set_title(note, loc="right", fontsize=9, color="#b00000", pad=3)
 
     def show_in(self, unit: str, factor: float) -> None:
@@ -101,7 +101,7 @@ class Panel:
         self.axes.set_ylabel(self.axes.get_ylabel().replace(f"[{self.unit}]", f"[{unit}]"))
 
 
-def picture(several: Sequence[PlottedRun], rows: int, *, row_inch: float = 0.0, said: Sequence[str] = ()) -> Picture:
+def picture(several: Sequence[PlottedRun], rows: int, *, row_inch: float = 0.0, notes: Sequence[str] = ()) -> Picture:
     """A picture of some panels, one above the other, that share the x axis; `made.axes` are theirs.
 
     `said` are lines for below the configuration that was in effect.
@@ -109,7 +109,7 @@ def picture(several: Sequence[PlottedRun], rows: int, *, row_inch: float = 0.0, 
     row_inch = row_inch or {1: 5.0, 2: 3.6}.get(rows, 2.7)
     made = titled(
         caption.title(several),
-        [*caption.lines(several), *said],
+        [*caption.lines(several), *notes],
         caption.failures(several),
         height_inch=row_inch * rows,
     )
@@ -163,10 +163,10 @@ def spaced(time: Array, marker: str, nth: int = 0) -> dict[str, Any]:
 
 def over_time(panel: Panel, several: Sequence[PlottedRun]) -> None:
     """Time from 0 to the end, the steady state shaded, a line where something was changed."""
-    panel.axes.set_xlim(0, max(shown.end_s for shown in several))
-    if len({shown.window for shown in several}) == 1:
+    panel.axes.set_xlim(0, max(plotted.end_s for plotted in several))
+    if len({plotted.window for plotted in several}) == 1:
         panel.axes.axvspan(*several[0].window, color=BAND, zorder=0)
-    times = {change.at_s for shown in several for change in shown.run.changes}
+    times = {change.at_s for plotted in several for change in plotted.run.changes}
     if times:
         # One artist: thousands of them would take longer than the rest of the picture.
         across = [part for at in sorted(times) for part in (at, at, nan)]
@@ -179,8 +179,8 @@ def over_time(panel: Panel, several: Sequence[PlottedRun]) -> None:
 def capacity(panel: Panel, several: Sequence[PlottedRun], queue: str | None) -> bool:
     """The bottleneck's rate as a grey line; whether there is one."""
     drawn = set()
-    for shown in several:
-        steps = shown.capacity(queue)
+    for plotted in several:
+        steps = plotted.capacity(queue)
         if steps is not None and (key := (tuple(steps[0]), tuple(steps[1]))) not in drawn:
             drawn.add(key)
             rates = [rate / 1e6 for rate in steps[1]]
@@ -227,25 +227,25 @@ def time_entries(several: Sequence[PlottedRun], *, means_in: Picture | None = No
         else:
             label = f"lines are means over {width:g} s"
         entries.append(Line2D([], [], linestyle="", label=label))
-    if len({shown.window for shown in several}) == 1:
+    if len({plotted.window for plotted in several}) == 1:
         start, end = several[0].window
         entries.append(Patch(facecolor=BAND, edgecolor="#cccccc", label=f"steady state, {start:.4g} s to {end:.4g} s"))
-    said = list(dict.fromkeys(text for shown in several for text in changes(shown)))
-    if len(said) > _MOST_CHANGES:
-        said = [f"{len(said)} timed changes, the first: {said[0]}"]
+    notes = list(dict.fromkeys(text for plotted in several for text in changes(plotted)))
+    if len(notes) > _MOST_CHANGES:
+        notes = [f"{len(notes)} timed changes, the first: {notes[0]}"]
     look = {"color": CHANGE, "linewidth": 1, "linestyle": (0, (6, 3))}
-    return entries + [Line2D([], [], label=text, **look) for text in said]  # type: ignore[arg-type]
+    return entries + [Line2D([], [], label=text, **look) for text in notes]  # type: ignore[arg-type]
 
 
-def changes(shown: PlottedRun) -> list[str]:
+def changes(plotted: PlottedRun) -> list[str]:
     """The timed changes in words: `20 s: rate 10mbit at mid>srv, mid>cli`; what happens at once is one."""
     places: dict[tuple[float, str], list[str]] = {}
-    for change in shown.run.changes:
+    for change in plotted.run.changes:
         at = (change.at_s, action_words(change.action))
         places.setdefault(at, []).append(f"{change.node}>{change.peer}")
     return [
-        plain(f"{at_s:g} s: {what} at {', '.join(dict.fromkeys(where))}")
-        for (at_s, what), where in sorted(places.items())
+        plain(f"{at_s:g} s: {what} at {', '.join(dict.fromkeys(queues))}")
+        for (at_s, what), queues in sorted(places.items())
     ]
 
 
@@ -305,6 +305,6 @@ def thin_lines(n: int) -> bool:
     return n <= _THIN_LINES
 
 
-def probe_colour(shown: PlottedRun, name: str) -> str:
+def probe_colour(plotted: PlottedRun, name: str) -> str:
     """Black, or what the scenario asks for."""
-    return colours.asked_colours(shown.run).get(name, colours.PROBE)
+    return colours.asked_colours(plotted.run).get(name, colours.PROBE)

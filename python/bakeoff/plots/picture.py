@@ -42,7 +42,7 @@ class Heading:
     """The words above a picture."""
 
     title: str
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What was in effect, a line each; folded where they are too long."""
     failed: tuple[str, ...] = ()
     """What is wrong with it, in red."""
@@ -87,8 +87,8 @@ class Picture(Figure):
 
     def leave_empty(self, places: Sequence[Axes]) -> None:
         """Draw nothing in these places of the grid; the legend may stand in the first."""
-        for place in places[1:]:
-            place.remove()
+        for cell in places[1:]:
+            cell.remove()
         if places:
             self.spare = places[0]
             self.spare.set_axis_off()
@@ -118,8 +118,8 @@ class Picture(Figure):
         self._words = []
         height = self.get_figheight()
         down = _TOP
-        shown = self._fitting(height)
-        for lines, (size, _, line), look in shown:
+        parts = self._fitting(height)
+        for lines, (size, _, line), look in parts:
             self._words.append(
                 self.text(0.012, 1 - down / height, "\n".join(lines), va="top", fontsize=size * self._scale,
                           linespacing=1.3 if size == _SMALL[0] else 1.2, **look)
@@ -127,7 +127,7 @@ class Picture(Figure):
             down += line * self._scale * len(lines)
         engine = self.get_layout_engine()
         if isinstance(engine, ConstrainedLayoutEngine):
-            engine.set(rect=(0, 0, 1, 1 - (down + 0.1) / height if shown else 1))
+            engine.set(rect=(0, 0, 1, 1 - (down + 0.1) / height if parts else 1))
         self._lay_out_legend()
         self._fold_labels()
 
@@ -135,22 +135,22 @@ class Picture(Figure):
         """Fold what stands beside the axes, so that it is no longer than they are high."""
         drawn = self.get_figheight() - self._above() - self._below()
         for axes in self.axes:
-            place = axes.get_subplotspec()
+            cell = axes.get_subplotspec()
             label = axes.yaxis.label
-            if place is None or not label.get_text():
+            if cell is None or not label.get_text():
                 continue
-            rows = place.get_gridspec().nrows / len(place.rowspan)
+            rows = cell.get_gridspec().nrows / len(cell.rowspan)
             high = drawn / rows - 0.5 * self._scale
             room = max(int(high / (_LETTER * self._scale)), 8)
-            words = " ".join(label.get_text().split())
-            label.set_text("\n".join(textwrap.wrap(words, room, break_on_hyphens=False)))
+            text = " ".join(label.get_text().split())
+            label.set_text("\n".join(textwrap.wrap(text, room, break_on_hyphens=False)))
 
     def _in_spare(self) -> Axes | None:
         """The empty place, if all entries have room there, one below the other."""
-        place = self.spare.get_subplotspec() if self.spare is not None else None
-        if place is None:
+        cell = self.spare.get_subplotspec() if self.spare is not None else None
+        if cell is None:
             return None
-        grid = place.get_gridspec()
+        grid = cell.get_gridspec()
         letters = _LEGEND[1] * self.get_figwidth() / grid.ncols / self._scale
         inches = (self.get_figheight() - self._above()) / grid.nrows
         longest = max((len(str(entry.get_label())) for entry in self.entries), default=0)
@@ -191,7 +191,7 @@ class Picture(Figure):
             return lines if more <= 0 else [*lines[: _MOST_LINES - 1], f"… and {more + 1} lines more"]
 
         made = [(folded([self.heading.title], _TITLE[1]), _TITLE, {"fontweight": "bold"})]
-        for texts, colour in ((self.heading.said, "#444444"), (self.heading.failed, "#b00000")):
+        for texts, colour in ((self.heading.notes, "#444444"), (self.heading.failed, "#b00000")):
             if texts:
                 made.append((folded(texts, _SMALL[1]), _SMALL, {"color": colour}))
         return made
@@ -207,16 +207,16 @@ class Picture(Figure):
 
     def _rows(self) -> int:
         """How many panels stand one above the other."""
-        places = [place for axes in self.axes if (place := axes.get_subplotspec()) is not None]
-        return max((place.get_gridspec().nrows for place in places), default=1)
+        places = [cell for axes in self.axes if (cell := axes.get_subplotspec()) is not None]
+        return max((cell.get_gridspec().nrows for cell in places), default=1)
 
     def _explained(self) -> list[Artist]:
         """The legend's entries; in a low picture those alone, from the first on, that leave room for the panels."""
         room = max(self.get_figheight() - self._rows() * _LEAST_PANEL, _LEGEND_LINE)
-        shown = list(self.entries)
-        while len(shown) > 1 and self._below(shown) > room:
-            shown.pop()
-        return shown
+        kept = list(self.entries)
+        while len(kept) > 1 and self._below(kept) > room:
+            kept.pop()
+        return kept
 
     def _lay_out_legend(self) -> None:
         """One legend below everything, so that it never lies on data; in as many columns as fit."""
@@ -226,12 +226,12 @@ class Picture(Figure):
             self.spare.legend_.remove()
         if not self.entries:
             return
-        if (place := self._in_spare()) is not None:
-            place.legend(handles=self.entries, loc="center left", fontsize=_LEGEND[0] * self._scale)
+        if (cell := self._in_spare()) is not None:
+            cell.legend(handles=self.entries, loc="center left", fontsize=_LEGEND[0] * self._scale)
             return
-        shown = self._explained()
-        labels, columns = self._columns(shown)
-        self.legend(handles=shown, labels=labels, loc="outside lower center", ncols=columns,
+        explained = self._explained()
+        labels, columns = self._columns(explained)
+        self.legend(handles=explained, labels=labels, loc="outside lower center", ncols=columns,
                     fontsize=_LEGEND[0] * self._scale)  # fmt: skip
 
     def _rescale(self) -> None:
@@ -280,7 +280,7 @@ class Pictures(list[Picture]):
 
 
 def titled(
-    title: str, said: Sequence[str], failed: Sequence[str] = (), *, height_inch: float, width_inch: float = WIDTH_INCH
+    title: str, notes: Sequence[str], failed: Sequence[str] = (), *, height_inch: float, width_inch: float = WIDTH_INCH
 ) -> Picture:
     """An empty picture with words above: what it is, what was in effect, and in red the self-checks that failed.
 
@@ -289,7 +289,7 @@ def titled(
     made = Picture(figsize=(width_inch, height_inch), layout="constrained")
     made.panels, made.entries, made.spare = [], [], None
     made._words, made._scale, made._drawn_inch = [], 1.0, width_inch
-    made.heading = Heading(title, tuple(said), tuple(failed))
+    made.heading = Heading(title, tuple(notes), tuple(failed))
     Figure.set_size_inches(made, width_inch, height_inch + made._above())
     made.lay_out()
     return made

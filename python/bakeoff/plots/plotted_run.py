@@ -110,8 +110,8 @@ class PlottedRun:
     def ran(self, flow: Flow) -> tuple[str | None, str | None]:
         """The congestion control and the feedback that a flow had, as the engine reported it."""
         if self.result.record.kept == "measures":
-            told = summary_of(self.result).flows[flow.name]
-            return told.cc if flow.transport == "tcp" else None, told.ecn
+            flow_summary = summary_of(self.result).flows[flow.name]
+            return flow_summary.cc if flow.transport == "tcp" else None, flow_summary.ecn
         counted = self.result.counters.flow(flow.name)
         return (counted.cc if flow.transport == "tcp" else None), counted.ecn
 
@@ -184,15 +184,19 @@ class Line:
 
 def bottlenecks(several: Sequence[PlottedRun]) -> list[str | None]:
     """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
-    found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
-    ways = (path_of(shown.result.run, shown.result.run.named(flow.name)) for shown in several for flow in shown.flows)
+    found = dict.fromkeys(queue for plotted in several for queue in plotted.bottlenecks.values())
+    ways = (
+        path_of(plotted.result.run, plotted.result.run.named(flow.name))
+        for plotted in several
+        for flow in plotted.flows
+    )
     way = [f"{node}>{peer}" for node, peer in next(ways, [])]
     return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
 
 
-def direction(shown: PlottedRun, flow: Flow) -> str:
+def direction(plotted: PlottedRun, flow: Flow) -> str:
     """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
-    return way_of(shown.result.run, flow.name)
+    return way_of(plotted.result.run, flow.name)
 
 
 def way_of(run: Run, flow: str) -> str:
@@ -231,7 +235,7 @@ def lines(several: Sequence[PlottedRun], only: Callable[[PlottedRun, Flow], bool
     marker say the congestion control. Of several flows with one control the dash says which; in a picture of several
     runs it says which run.
     """
-    flows = [(shown, flow) for shown in several for flow in shown.flows if only is None or only(shown, flow)]
+    flows = [(plotted, flow) for plotted in several for flow in plotted.flows if only is None or only(plotted, flow)]
     for key in (_alone, _alike, _same_control, _same_direction):
         made = _grouped(flows, key)
         most = max(Counter((line.colour) for line in made).values(), default=0)
@@ -245,14 +249,14 @@ Key = Callable[["PlottedRun", "Flow"], tuple[Any, ...]]
 
 def _grouped(flows: Sequence[tuple[PlottedRun, Flow]], key: Key) -> list[Line]:
     groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Flow]]] = {}
-    for shown, flow in flows:
-        asked = colours.asked_colours(shown.run).get(flow.name)
-        groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
-    looked = flow_styles({id(shown): shown.result for shown, _ in flows}.values())
+    for plotted, flow in flows:
+        asked = colours.asked_colours(plotted.run).get(flow.name)
+        groups.setdefault((plotted.label, asked, *key(plotted, flow)), []).append((plotted, flow))
+    looked = flow_styles({id(plotted): plotted.result for plotted, _ in flows}.values())
     made = []
     for (label, _, *rest), members in groups.items():
-        shown, flow = members[0]
-        colour, marker = looked.of(shown.run, flow.name, shown.control(flow))
+        plotted, flow = members[0]
+        colour, marker = looked.of(plotted.run, flow.name, plotted.control(flow))
         name = _label([(s, f) for s, f in members])
         made.append(
             Line(
@@ -283,15 +287,15 @@ def _dashed(made: Sequence[Line], several: Sequence[PlottedRun]) -> list[Line]:
 
 
 def _label(members: Sequence[tuple[PlottedRun, Flow]]) -> str:
-    shown, flow = members[0]
+    plotted, flow = members[0]
     if len(members) == 1:
-        cc = shown.control(flow)
-        name = plain(shown.names[flow.name])
+        cc = plotted.control(flow)
+        name = plain(plotted.names[flow.name])
         return name if cc in flow.name else f"{name} ({control_words(cc)})"
     controls = sorted({control_words(s.control(f)) for s, f in members})
     of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
     ways = {direction(s, f) for s, f in members}
-    both = len({direction(shown, f) for f in shown.flows}) > 1 and len(ways) == 1
+    both = len({direction(plotted, f) for f in plotted.flows}) > 1 and len(ways) == 1
     return f"{of}{f', {ways.pop()}' if both else ''}: {len(members)} flows"
 
 
@@ -300,32 +304,32 @@ def control_words(control: str) -> str:
     return {"udp": "UDP", UNKNOWN: "TCP"}.get(control, control)
 
 
-def _alone(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+def _alone(plotted: PlottedRun, flow: Flow) -> tuple[Any, ...]:
     return (flow.name,)
 
 
-def _alike(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+def _alike(plotted: PlottedRun, flow: Flow) -> tuple[Any, ...]:
     start = round(float(flow.start_s))
-    rtt = round(shown.base_rtt_s(flow), 3)
-    return (*_same_control(shown, flow), *shown.ran(flow), flow.source.kind, rtt, start)
+    rtt = round(plotted.base_rtt_s(flow), 3)
+    return (*_same_control(plotted, flow), *plotted.ran(flow), flow.source.kind, rtt, start)
 
 
-def _same_control(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
-    return shown.control(flow), direction(shown, flow), shown.bottlenecks[flow.name]
+def _same_control(plotted: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+    return plotted.control(flow), direction(plotted, flow), plotted.bottlenecks[flow.name]
 
 
-def _same_direction(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
-    return (direction(shown, flow),)
+def _same_direction(plotted: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+    return (direction(plotted, flow),)
 
 
-def bins(shown: Sequence[PlottedRun]) -> tuple[Array, float]:
+def bins(plotted: Sequence[PlottedRun]) -> tuple[Array, float]:
     """Edges [s] of the intervals that thick lines are means over, and their width: 1 s for runs of 20 s to 300 s."""
     import numpy as np
 
-    end = max(one.end_s for one in shown)
+    end = max(one.end_s for one in plotted)
     steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if end < 20 else (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
     width = next((width for width in steps if end / width <= (40 if end < 20 else 300)), end / 300)
-    width = max(width, *(float(one.run.sample_interval_s) for one in shown))
+    width = max(width, *(float(one.run.sample_interval_s) for one in plotted))
     return np.arange(0.0, end + width * 0.999, width), width
 
 

@@ -38,24 +38,24 @@ def queue(several: Sequence[PlottedRun]) -> Picture:
     from bakeoff.plots import panels, time_series
 
     drawn = queue_lines(several)
-    rows = [row for row in _PANELS if any(_has(shown, name, row[0][0]) for shown, name, _ in drawn)]
+    rows = [row for row in _PANELS if any(_has(plotted, name, row[0][0]) for plotted, name, _ in drawn)]
     # Bytes say little more than packets; where there are no packets they are all there is.
     if any(row[0] == ("qlen",) for row in rows):
         rows = [row for row in rows if row[0] != ("backlog",)]
     # A panel in which nothing happens would only take room from those in which something does.
     none = [row for row in rows if row[0][0] in _COUNTED and not any(_grew(s, name, row[0][0]) for s, name, _ in drawn)]
     rows = [row for row in rows if row not in none] or rows
-    said = [f"these queues had no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
-    probed = time_series.has_delays(several) and not any(shown.flows for shown in several)
-    made = panels.picture(several, len(rows) + probed, row_inch=2.2, said=said)
+    notes = [f"these queues had no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
+    probed = time_series.has_delays(several) and not any(plotted.flows for plotted in several)
+    made = panels.picture(several, len(rows) + probed, row_inch=2.2, notes=notes)
     for axes, ((metric,), label, unit, scale) in zip(made.axes, rows, strict=False):
         panel = panels.Panel(axes, unit, metric)
         made.panels.append(panel)
         axes.set_ylabel(label)
-        for shown, name, line in drawn:
-            if not _has(shown, name, metric):
+        for plotted, name, line in drawn:
+            if not _has(plotted, name, metric):
                 continue
-            time, value = _of(shown, name, metric)
+            time, value = _of(plotted, name, metric)
             if metric in _COUNTED:
                 edges, _ = bins(several)
                 per_s = _per_second(time, value, edges)
@@ -81,11 +81,11 @@ def queue_lines(several: Sequence[PlottedRun]) -> list[tuple[PlottedRun, str, Li
     from bakeoff.plots.colours import DASHES, SERIES
 
     found: list[tuple[PlottedRun, str]] = []
-    for shown in several:
-        sampled = list(shown.samples.names("queue"))
-        narrow = {queue for queue in shown.bottlenecks.values() if queue is not None}
+    for plotted in several:
+        sampled = list(plotted.samples.names("queue"))
+        narrow = {queue for queue in plotted.bottlenecks.values() if queue is not None}
         at = [name for name in sampled if name in narrow or any(name.startswith(f"{queue}/") for queue in narrow)]
-        found += [(shown, name) for name in at or sampled]
+        found += [(plotted, name) for name in at or sampled]
     if not found:
         raise MeasureError(
             f"{run_labels.title(several[0].result)}: no queue was sampled; only queues that measure their delay are"
@@ -95,36 +95,36 @@ def queue_lines(several: Sequence[PlottedRun]) -> list[tuple[PlottedRun, str, Li
         busiest = sorted(found, key=lambda at: -_sent(*at))[:MOST_LINES]
         found = [at for at in found if at in busiest]
     made = []
-    for i, (shown, name) in enumerate(found):
-        label = plain(f"{shown.label}: {name}" if shown.label else name)
+    for i, (plotted, name) in enumerate(found):
+        label = plain(f"{plotted.label}: {name}" if plotted.label else name)
         if left_out > 0 and i == len(found) - 1:
             label += f"  ({left_out} queues with less traffic are left out)"
         look = Line(label, SERIES[i % len(SERIES)], "os^DvP<>"[i % 8], dash=DASHES[i // len(SERIES) % 4])
-        made.append((shown, name, look))
+        made.append((plotted, name, look))
     return made
 
 
-def _of(shown: PlottedRun, name: str, metric: str) -> tuple[Array, Array]:
+def _of(plotted: PlottedRun, name: str, metric: str) -> tuple[Array, Array]:
     if metric == "sojourn":
-        return delay_over_time(shown.samples, name)
-    return shown.samples.of("queue", name, metric)
+        return delay_over_time(plotted.samples, name)
+    return plotted.samples.of("queue", name, metric)
 
 
-def _has(shown: PlottedRun, name: str, metric: str) -> bool:
+def _has(plotted: PlottedRun, name: str, metric: str) -> bool:
     try:
-        return bool(len(_of(shown, name, metric)[0]))
+        return bool(len(_of(plotted, name, metric)[0]))
     except MeasureError:
         return False
 
 
-def _grew(shown: PlottedRun, name: str, metric: str) -> bool:
-    return _has(shown, name, metric) and bool(shown.samples.of("queue", name, metric)[1].any())
+def _grew(plotted: PlottedRun, name: str, metric: str) -> bool:
+    return _has(plotted, name, metric) and bool(plotted.samples.of("queue", name, metric)[1].any())
 
 
-def _sent(shown: PlottedRun, name: str) -> float:
+def _sent(plotted: PlottedRun, name: str) -> float:
     for metric in ("sent", "backlog", "qlen"):
-        if _has(shown, name, metric):
-            return float(shown.samples.of("queue", name, metric)[1].sum())
+        if _has(plotted, name, metric):
+            return float(plotted.samples.of("queue", name, metric)[1].sum())
     return 0.0
 
 

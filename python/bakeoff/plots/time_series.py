@@ -46,10 +46,10 @@ def totals_with_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") ->
     entries: list[Artist] = []
     for axes, queue in zip(made.axes, queues, strict=False):
         panel = _rate_panel(made, axes, several, queue, scale=scale, what="sum of goodputs")
-        for i, shown in enumerate(several):
-            of = [flow for flow in shown.flows if shown.crosses(flow, queue)]
-            time, rate = total(shown, of)
-            label = f"{shown.label}: total" if shown.label else "total"
+        for i, plotted in enumerate(several):
+            of = [flow for flow in plotted.flows if plotted.crosses(flow, queue)]
+            time, rate = total(plotted, of)
+            label = f"{plotted.label}: total" if plotted.label else "total"
             line = Line(plain(label), "#333333", "o", dash=DASHES[i % len(DASHES)])
             panels.draw_line(panel, several, line, [(time, rate)], thin=False)
             if queue == queues[0]:
@@ -72,10 +72,10 @@ def all_scaled(several: Sequence[PlottedRun]) -> Picture:
     drawn = lines(several)
     rates = []
     for axes, way in zip(made.axes, ways, strict=False):
-        said = {"up": "upload: ", "down": "download: "}[way] if len(ways) == 2 else ""
+        prefix = {"up": "upload: ", "down": "download: "}[way] if len(ways) == 2 else ""
         panel = panels.Panel(axes, "Mbit/s", f"{way} rate")
         members = [(s, f) for line in drawn for s, f in line.members if direction(s, f) == way]
-        axes.set_ylabel(f"{said}{rate_words(members, 'delivery_rate')} [Mbit/s]")
+        axes.set_ylabel(f"{prefix}{rate_words(members, 'delivery_rate')} [Mbit/s]")
         for line in drawn:
             inside = tuple((s, f) for s, f in line.members if direction(s, f) == way)
             panels.draw_line(panel, several, line, _rates_of(inside, "delivery_rate"), thin=False)
@@ -108,8 +108,8 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
     for axes, part in zip(made.axes, by_control, strict=False):
         panel = panels.Panel(axes, "packets", "window")
         made.panels.append(panel)
-        shown, flow = part[0].members[0]
-        control = plain(shown.control(flow)) if len(by_control) > 1 else ""
+        plotted, flow = part[0].members[0]
+        control = plain(plotted.control(flow)) if len(by_control) > 1 else ""
         axes.set_ylabel(f"{control}\nwindow [packets]".lstrip())
         for line in part:
             windows = [s.every(f.name, "cwnd") for s, f in line.members]
@@ -159,9 +159,9 @@ def _rates_above_delays(several: Sequence[PlottedRun], metric: str, scale: Scale
 
 def _need_samples(several: Sequence[PlottedRun]) -> None:
     """MeasureError if there would be nothing in the picture: neither a flow nor a probe that was answered."""
-    if any(shown.flows for shown in several) or has_delays(several):
+    if any(plotted.flows for plotted in several) or has_delays(several):
         return
-    has = "; --kind queue draws its queues" if any(shown.samples.names("queue") for shown in several) else ""
+    has = "; --kind queue draws its queues" if any(plotted.samples.names("queue") for plotted in several) else ""
     raise MeasureError(f"{run_labels.title(several[0].result)}: has neither a flow nor a probe with answers{has}")
 
 
@@ -193,7 +193,7 @@ def rate_panels(
 
 def rate_words(members: Sequence[tuple[PlottedRun, Flow]], metric: str) -> str:
     """What the rates of these flows are: goodputs if none of them has the metric that was asked for."""
-    used = {shown.rate_metric(flow, metric) for shown, flow in members}
+    used = {plotted.rate_metric(flow, metric) for plotted, flow in members}
     return "delivery rate" if "delivery_rate" in used or not used else "goodput"
 
 
@@ -212,7 +212,7 @@ def _share_of_many(panel: Panel, several: Sequence[PlottedRun], queue: str | Non
     """Where every flow is far below the capacity, the axis is theirs, and the line is an equal share of it."""
     import numpy as np
 
-    steps = [found for shown in several if (found := shown.capacity(queue))]
+    steps = [found for plotted in several if (found := plotted.capacity(queue))]
     drawn = [np.asarray(line.get_ydata(), dtype=float) for line in panel.axes.lines if line.get_zorder() == 3]
     if panel.fixed is not None or not drawn or not steps:
         return
@@ -235,13 +235,13 @@ def _rate_panel(
     panel = panels.Panel(axes, "Mbit/s", f"rate {queue}")
     made.panels.append(panel)
     several_queues = len(bottlenecks(several)) > 1
-    where = f"at {queue}" if queue is not None else "no bottleneck"
+    at = f"at {queue}" if queue is not None else "no bottleneck"
     # In a picture of several panels a longer line would reach into the next one's.
-    axes.set_ylabel("\n".join(wrap(plain(f"{what} [Mbit/s] {where}"), 20)) if several_queues else f"{what} [Mbit/s]")
+    axes.set_ylabel("\n".join(wrap(plain(f"{what} [Mbit/s] {at}"), 20)) if several_queues else f"{what} [Mbit/s]")
     panels.capacity(panel, several, queue)
     panels.over_time(panel, several)
-    top = max((max(steps[1]) for shown in several if (steps := shown.capacity(queue))), default=None)
-    hints = {axis for shown in several if (axis := shown.run.hints.rate_axis_bps)}
+    top = max((max(steps[1]) for plotted in several if (steps := plotted.capacity(queue))), default=None)
+    hints = {axis for plotted in several if (axis := plotted.run.hints.rate_axis_bps)}
     if scale == "fixed" and top is not None:
         panel.fixed = (0.0, 1.2 * top / 1e6)
     elif scale == "auto" and len(hints) == 1 and not several_queues:
@@ -253,20 +253,20 @@ def _rate_panel(
 def _rates_of(members: Sequence[tuple[PlottedRun, Flow]], metric: str) -> list[tuple[Array, Array]]:
     """Of those that got anything through."""
     found = []
-    for shown, flow in members:
-        of = ("flow", flow.name, shown.rate_metric(flow, metric))
-        if of in shown.samples:
-            time, value = shown.samples.of(*of)
+    for plotted, flow in members:
+        of = ("flow", flow.name, plotted.rate_metric(flow, metric))
+        if of in plotted.samples:
+            time, value = plotted.samples.of(*of)
             found.append((time, value / 1e6))
     return found
 
 
-def total(shown: PlottedRun, flows: Sequence[Any]) -> tuple[Array, Array]:
+def total(plotted: PlottedRun, flows: Sequence[Any]) -> tuple[Array, Array]:
     """The goodputs of several flows, added at each time of sampling."""
     import numpy as np
 
     named = [("flow", flow.name, "goodput") for flow in flows]
-    parts = [shown.samples.of(*of) for of in named if of in shown.samples]
+    parts = [plotted.samples.of(*of) for of in named if of in plotted.samples]
     time = np.unique(np.concatenate([np.array([]), *(time for time, _ in parts)]))
     added = np.zeros(len(time))
     for at, value in parts:
@@ -276,8 +276,8 @@ def total(shown: PlottedRun, flows: Sequence[Any]) -> tuple[Array, Array]:
 
 def has_delays(several: Sequence[PlottedRun]) -> bool:
     """Whether a round-trip time was sampled, of a flow or of a probe."""
-    return any(("flow", flow.name, "srtt") in shown.samples for shown in several for flow in shown.flows) or any(
-        ("probe", probe.name, "rtt") in shown.samples for shown in several for probe in shown.run.probes
+    return any(("flow", flow.name, "srtt") in plotted.samples for plotted in several for flow in plotted.flows) or any(
+        ("probe", probe.name, "rtt") in plotted.samples for plotted in several for probe in plotted.run.probes
     )
 
 
@@ -306,20 +306,20 @@ def delays_panel(
             seen.append(line)
             thin = panels.thin_lines(len(drawn)) and hints
             panels.draw_line(panel, several, line, [(time, rtt * 1e3) for time, rtt in parts], thin=thin)
-    for i, shown in enumerate(several):
-        for j, probe in enumerate(shown.run.probes):
+    for i, plotted in enumerate(several):
+        for j, probe in enumerate(plotted.run.probes):
             name = probe.name
-            if ("probe", name, "rtt") in shown.samples:
-                time, rtt = shown.samples.of("probe", name, "rtt")
+            if ("probe", name, "rtt") in plotted.samples:
+                time, rtt = plotted.samples.of("probe", name, "rtt")
                 dash = DASHES[(i if len(several) > 1 else j) % len(DASHES)]
-                look = Line(name, panels.probe_colour(shown, name), "x+1234"[j % 6], dash=dash)
+                look = Line(name, panels.probe_colour(plotted, name), "x+1234"[j % 6], dash=dash)
                 thin = panels.thin_lines(len(drawn)) and hints
                 panels.draw_line(panel, several, look, [(time, rtt * 1e3)], thin=thin)
     panels.over_time(panel, several)
-    bases = [shown.base_rtt_s(flow) for shown in several for flow in shown.flows]
-    bases += [shown.base_rtt_s(probe) for shown in several for probe in shown.run.probes]
+    bases = [plotted.base_rtt_s(flow) for plotted in several for flow in plotted.flows]
+    bases += [plotted.base_rtt_s(probe) for plotted in several for probe in plotted.run.probes]
     base = min(bases, default=0.0) * 1e3
-    asked = {axis for shown in several if (axis := shown.run.hints.rtt_axis_s)}
+    asked = {axis for plotted in several if (axis := plotted.run.hints.rtt_axis_s)}
     if scale == "fixed":
         panel.fixed = (base, base + 100)
     elif scale == "var" and panel.extent is not None:
@@ -340,13 +340,13 @@ def probe_entries(several: Sequence[PlottedRun]) -> list[Artist]:
     from bakeoff.plots.colours import DASHES
 
     entries: list[Artist] = []
-    for i, shown in enumerate(several):
-        for j, probe in enumerate(shown.run.probes):
-            if ("probe", probe.name, "rtt") not in shown.samples:
+    for i, plotted in enumerate(several):
+        for j, probe in enumerate(plotted.run.probes):
+            if ("probe", probe.name, "rtt") not in plotted.samples:
                 continue
-            label = f"{shown.label}: {probe.name}" if shown.label else probe.name
+            label = f"{plotted.label}: {probe.name}" if plotted.label else probe.name
             entries.append(
-                Line2D([], [], color=panels.probe_colour(shown, probe.name), marker="x+1234"[j % 6], linewidth=1.8,
+                Line2D([], [], color=panels.probe_colour(plotted, probe.name), marker="x+1234"[j % 6], linewidth=1.8,
                        linestyle=DASHES[(i if len(several) > 1 else j) % len(DASHES)],
                        label=plain(f"{label} ({probe.proto.upper()} probe)"))
             )  # fmt: skip
@@ -357,9 +357,9 @@ def _named(line: Line, metric: str, *, alone: bool) -> Line:
     """The line, saying so where another rate than the others' is drawn, or none; `alone`: there are no others."""
     from dataclasses import replace
 
-    if not any(("flow", flow.name, "goodput") in shown.samples for shown, flow in line.members):
+    if not any(("flow", flow.name, "goodput") in plotted.samples for plotted, flow in line.members):
         return replace(line, label=f"{line.label}, no samples")
-    used = {shown.rate_metric(flow, metric) for shown, flow in line.members}
+    used = {plotted.rate_metric(flow, metric) for plotted, flow in line.members}
     return line if used == {metric} or alone else replace(line, label=f"{line.label}, goodput")
 
 
@@ -404,8 +404,8 @@ def _threshold_limits(panel: Panel, part: Sequence[Line]) -> None:
         return
     most = 2 * panel.extent[1]
     for line in part:
-        for shown, flow in line.members if len(line.members) == 1 else ():
-            threshold = shown.every(flow.name, "ssthresh")
+        for plotted, flow in line.members if len(line.members) == 1 else ():
+            threshold = plotted.every(flow.name, "ssthresh")
             if threshold is not None:
                 panel.saw(threshold[1])
     if panel.extent[1] > most:

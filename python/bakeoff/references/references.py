@@ -92,14 +92,14 @@ def directory() -> Path:
     return root() / "references"
 
 
-def load(where: Path | None = None) -> list[Reference]:
+def load(path: Path | None = None) -> list[Reference]:
     """Every line of every CSV file in a directory (default: the catalog's), in order of file name and line.
 
     Raises BakeoffError naming file, line and value for a missing column, an unknown measure, a wrong unit or a
     value that is no positive number.
     """
-    where = directory() if where is None else where
-    return [row for file in sorted(where.glob("*.csv")) for row in _read(file)]
+    path = directory() if path is None else path
+    return [row for file in sorted(path.glob("*.csv")) for row in _read(file)]
 
 
 def expected(references: Iterable[Reference]) -> dict[Key, Expected]:

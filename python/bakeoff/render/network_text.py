@@ -21,8 +21,8 @@ def text(run: Run) -> str:
     hops = path(run, run.traffic[0]) if run.traffic else []
     nodes = [hops[0][0], *(peer for _, peer in hops)] if hops else [node.name for node in run.nodes]
     rows = [*_interfaces(run, nodes), *_links(run, nodes)]
-    width = max((len(place) for place, _ in rows), default=0)
-    lines = [" → ".join(nodes), *(f"{place:<{width}}  {words}" for place, words in rows)]
+    width = max((len(end) for end, _ in rows), default=0)
+    lines = [" → ".join(nodes), *(f"{end:<{width}}  {words}" for end, words in rows)]
     return "```\n" + "".join(f"{clean(line)}\n" for line in lines).replace("```", "'''") + "```"
 
 

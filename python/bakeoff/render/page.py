@@ -53,18 +53,20 @@ def rendered(template: Path, functions: Mapping[str, Answer]) -> Page:
     words = [sys.executable, "-P", "-m", "bakeoff.render.sandbox"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
-            said = _talk(process, {"template": name, "functions": [*functions, "include"]}, known, page, str(template))
+            message = _talk(
+                process, {"template": name, "functions": [*functions, "include"]}, known, page, str(template)
+            )
         finally:
             process.kill()
-    if said is None:
+    if message is None:
         raise RenderError(
             f"{template}: the process that rendered it was ended by the system; it takes too much processor time or "
             "memory in one step"
         )
-    if "failed" in said:
-        where = template if said["template"] == name else template.parent / said["template"]
-        raise RenderError(f"{where}:{said['line']}: {said['failed']}")
-    page.text = said["page"]
+    if "failed" in message:
+        source = template if message["template"] == name else template.parent / message["template"]
+        raise RenderError(f"{source}:{message['line']}: {message['failed']}")
+    page.text = message["page"]
     return page
 
 
@@ -78,23 +80,23 @@ def _talk(
     asked = 0
     while line := process.stdout.readline(_LARGEST_LINE):
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except (ValueError, RecursionError):
             return None
-        if "ask" not in said:
-            return dict(said)
+        if "ask" not in message:
+            return dict(message)
         asked += 1
         if asked > MOST_QUESTIONS:
             reply: dict[str, Any] = {"error": f"more than {MOST_QUESTIONS:,} calls of functions; expected fewer"}
         else:
-            reply = _answered(said, known, page)
+            reply = _answered(message, known, page)
         with suppress(BrokenPipeError):
             _say(process, reply)
     return None
 
 
-def _answered(said: dict[str, Any], known: Mapping[str, Answer], page: Page) -> dict[str, Any]:
-    name, args, named = said["ask"], said["args"], said["named"]
+def _answered(message: dict[str, Any], known: Mapping[str, Answer], page: Page) -> dict[str, Any]:
+    name, args, named = message["ask"], message["args"], message["named"]
     if jsonfile.is_deep([args, named]):
         return {"error": f"{name}: its arguments are nested too deeply"}
     asked = question(name, args, named)
@@ -117,8 +119,8 @@ def _say(process: subprocess.Popen[bytes], what: dict[str, Any]) -> None:
 
 def question(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> str:
     """A call of a function on one line: `measure("goodput(1)", run="suite/scenario/run")`."""
-    words = [*map(_literal, args), *(f"{key}={_literal(value)}" for key, value in named.items())]
-    return f"{name}({', '.join(words)})"
+    arguments = [*map(_literal, args), *(f"{key}={_literal(value)}" for key, value in named.items())]
+    return f"{name}({', '.join(arguments)})"
 
 
 def _literal(value: object) -> str:

@@ -280,8 +280,8 @@ class Functions:
             return escaped(_part(each, part))
         numbers = _part(each, "ours")
         published = _part(each, "published")
-        told = [f"{what}: {escaped(part)}" for what, part in (("measured", numbers), ("published", published)) if part]
-        return f"**{escaped(_part(each, 'verdict'))}**" + (f" ({'; '.join(told)})" if told else "")
+        parts = [f"{what}: {escaped(part)}" for what, part in (("measured", numbers), ("published", published)) if part]
+        return f"**{escaped(_part(each, 'verdict'))}**" + (f" ({'; '.join(parts)})" if parts else "")
 
     def claims(self, pattern: str, columns: list[str] | None = None) -> str:
         """A table of claims; `columns` are some of `CLAIM_PARTS`."""
@@ -356,7 +356,7 @@ def kinds() -> str:
 
 
 def _as_markdown(named: Mapping[str, str]) -> dict[str, str]:
-    return {Markdown(words): name for words, name in named.items()}
+    return {Markdown(text): name for text, name in named.items()}
 
 
 def _several(names: Sequence[str]) -> str:
@@ -422,11 +422,11 @@ def _in_order(flat: Mapping[str, Mapping[str, filters.Value]], sort: str | None,
     if condition is not None:
         places = filters.select(found, condition)
     if sort is not None:
-        kept = [found[place] for place in places]
+        kept = [found[index] for index in places]
         places = [places[at] for at in filters.order(kept, sort)]
     if not places:
         raise RenderError(f"table: no run of {len(names)} has {condition}")
-    return [names[place] for place in places]
+    return [names[index] for index in places]
 
 
 def _short(names: Sequence[str]) -> list[str]:

@@ -88,7 +88,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         )
         if outcome.status != "ok":
             raise RunError(f"kernel: {outcome.status}: {outcome.reason}")
-        hashes = _told(results / "hashes.json", tuple[int, ...])
+        hashes = _decoded(results / "hashes.json", tuple[int, ...])
         answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
@@ -125,7 +125,7 @@ def _in_guest(command: list[str]) -> list[str]:
 
 
 def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
-    answer = _told(path, _Answer)
+    answer = _decoded(path, _Answer)
     if answer.error is not None:
         return answer.error
     return Replayed(answer.arrivals, answer.departures, answer.show, hashes)
@@ -140,7 +140,7 @@ class _Answer(msgspec.Struct):
     error: str | None = None
 
 
-def _told(path: Path, form: type[T]) -> T:
+def _decoded(path: Path, form: type[T]) -> T:
     """RunError if the guest, which may be anybody's kernel, wrote something else."""
     try:
         return jsonfile.decoded(files.plain_text(path), path.name, form)

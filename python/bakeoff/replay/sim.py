@@ -40,8 +40,8 @@ def simulate(
     from bakeoff import _sim
 
     times = like.arrivals_ns if like else tuple(START_NS + packet.ns for packet in arrivals.packets)
-    told = like is not None and not by_priority(port)
-    hashes = like.hashes if like and told else tuple(flow_hash(flow) for flow in range(flows(port, arrivals)))
+    by_bucket = like is not None and not by_priority(port)
+    hashes = like.hashes if like and by_bucket else tuple(flow_hash(flow) for flow in range(flows(port, arrivals)))
     wanted = {
         "qdisc": document(port),
         "seed": seed,

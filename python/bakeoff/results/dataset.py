@@ -88,9 +88,9 @@ def write(root: Path, runs: Iterable[Path]) -> tuple[Path, int]:
         records, numbers = _read(runs)
         columns, about = _columns(records, numbers)
         partial.mkdir(parents=True)
-        for place, frame in _parts(records, columns):
-            (partial / place).parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(partial / place, compression="zstd")
+        for partition, frame in _parts(records, columns):
+            (partial / partition).parent.mkdir(parents=True, exist_ok=True)
+            frame.write_parquet(partial / partition, compression="zstd")
         write_json(partial / SCHEMA, {"rows": len(records), "partitions": list(_PARTITIONS), "columns": about})
         take_place(partial, folder)
     except OSError as error:
@@ -212,12 +212,12 @@ def _parts(records: Sequence[_Row], columns: Mapping[str, pl.Series]) -> Iterato
     frame = pl.DataFrame(list(columns.values()))
     places: dict[str, list[int]] = {}
     for index, record in enumerate(records):
-        words = zip(_PARTITIONS, (record.suite, record.scenario, record.engine), strict=True)
-        places.setdefault("/".join(f"{name}={_escaped(word)}" for name, word in words), []).append(index)
-    for place, indices in places.items():
+        values = zip(_PARTITIONS, (record.suite, record.scenario, record.engine), strict=True)
+        places.setdefault("/".join(f"{name}={_escaped(word)}" for name, word in values), []).append(index)
+    for partition, indices in places.items():
         part = frame[indices]
         for number, start in enumerate(range(0, len(part), _ROWS_PER_FILE)):
-            yield f"{place}/part-{number}.parquet", part.slice(start, _ROWS_PER_FILE)
+            yield f"{partition}/part-{number}.parquet", part.slice(start, _ROWS_PER_FILE)
 
 
 def _escaped(word: str) -> str:

@@ -25,7 +25,7 @@ class Segments:
     """The MSS of a test, by its windows."""
 
     def __init__(self, start: Start, flows: Sequence[Sequence[Stream]]) -> None:
-        self._told = start.tcp_mss or start.tcp_mss_default or None
+        self._reported = start.tcp_mss or start.tcp_mss_default or None
         self._asked = start.tcp_mss or None
         self._is_linux = start.system_info.startswith("Linux")
         streams = [stream for streams in flows for stream in streams if stream.snd_cwnd]
@@ -42,15 +42,15 @@ class Segments:
         """What is said of windows that are left out."""
         if not self._unknown:
             return None
-        why = "has no MSS" if self._told is None else "has no MSS that divides them"
+        why = "has no MSS" if self._reported is None else "has no MSS that divides them"
         return f"the file {why}, so that windows, which it tells in bytes, are left out"
 
     def _of(self, streams: Sequence[Stream]) -> int | None:
         # Other systems tell a window that is no multiple of the MSS.
         if not self._is_linux:
-            return self._told
+            return self._reported
         if not streams:
-            return None if self._asked else self._told
+            return None if self._asked else self._reported
         several = {stream.pmtu for stream in streams}
         pmtu = several.pop() if len(several) == 1 else None
         windows = {stream.snd_cwnd for stream in streams if stream.snd_cwnd}
@@ -58,9 +58,9 @@ class Segments:
 
     def _known(self, pmtu: int | None) -> Iterator[int]:
         """What the MSS may be, the likeliest first."""
-        told = [] if self._told is None else [self._told]
+        candidates = [] if self._reported is None else [self._reported]
         if self._asked is not None:
-            told.insert(0, self._asked - _TIMESTAMPS)
+            candidates.insert(0, self._asked - _TIMESTAMPS)
         for headers in _HEADERS if pmtu else ():
-            told += [(pmtu or 0) - headers - _TIMESTAMPS, (pmtu or 0) - headers]
-        yield from (mss for mss in told if mss >= _LEAST)
+            candidates += [(pmtu or 0) - headers - _TIMESTAMPS, (pmtu or 0) - headers]
+        yield from (mss for mss in candidates if mss >= _LEAST)

@@ -95,10 +95,10 @@ def streams_of(
     both_ways = len(set(senders.values())) > 1
     found = []
     for number, (socket, streams) in enumerate(here.items()):
-        told = end.sender_tcp_congestion
+        control = end.sender_tcp_congestion
         if both_ways and not senders[socket] and end.receiver_tcp_congestion:
-            told = end.receiver_tcp_congestion
-        cc = "none" if udp else _word(told)
+            control = end.receiver_tcp_congestion
+        cc = "none" if udp else _word(control)
         name = "udp" if udp else cc or "tcp"
         found.append(
             StreamRecord(
@@ -226,12 +226,12 @@ def counters_of(flow: StreamRecord, segments: Segments) -> dict[str, object]:
     else:
         if counted["received_bytes"] is None and not flow.is_handed:
             counted["received_bytes"] = sum(stream.bytes for stream in flow.arrived)
-        told = [each for each in (stream.retransmits for stream in flow.sent) if each is not None and each >= 0]
-        again = flow.sender.retransmits if flow.sender.retransmits is not None else sum(told) if told else -1
+        counts = [each for each in (stream.retransmits for stream in flow.sent) if each is not None and each >= 0]
+        again = flow.sender.retransmits if flow.sender.retransmits is not None else sum(counts) if counts else -1
         counted |= {"mss": segments.mss, "retransmits": again if again >= 0 else None}
     return {key: value for key, value in counted.items() if value is not None}
 
 
-def _word(told: str | None) -> str | None:
+def _word(control: str | None) -> str | None:
     """The name of a congestion control; None of what is none."""
-    return told if told is not None and re.fullmatch(r"[\w@.-]{1,40}", told) else None
+    return control if control is not None and re.fullmatch(r"[\w@.-]{1,40}", control) else None

@@ -137,12 +137,12 @@ class IrttTest:
         import polars as pl
 
         trips = self.round_trips
-        words = [pl.lit("probe").alias("kind"), pl.lit(name).alias("name")]
+        columns = [pl.lit("probe").alias("kind"), pl.lit(name).alias("name")]
         lost = trips.filter(pl.col("lost") != "false").select(
-            "time", *words, pl.lit("lost").alias("metric"), pl.lit(1.0).alias("value")
+            "time", *columns, pl.lit("lost").alias("metric"), pl.lit(1.0).alias("value")
         )
         rtt = trips.filter(pl.col("rtt_s").is_not_null()).select(
-            "time", *words, pl.lit("rtt").alias("metric"), pl.col("rtt_s").alias("value")
+            "time", *columns, pl.lit("rtt").alias("metric"), pl.col("rtt_s").alias("value")
         )
         return pl.concat([lost, rtt])
 
@@ -168,7 +168,7 @@ def parse(text: bytes, place: str) -> IrttTest:
         found = msgspec.json.decode(text, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(
-            f"{place}: {_told(error)}; expected what 'irtt client -o' writes, which has round_trips"
+            f"{place}: {_problem(error)}; expected what 'irtt client -o' writes, which has round_trips"
         ) from None
     for before, trip in zip(found.round_trips, found.round_trips[1:], strict=False):
         if trip.seqno <= before.seqno:
@@ -233,8 +233,8 @@ def _in_server(ends: _Ends) -> int | None:
     return None
 
 
-def _told(error: Exception) -> str:
+def _problem(error: Exception) -> str:
     """`Expected `int`, got `str` - at `$.round_trips[...].seqno`` with the key before the reason."""
-    reason, _, where = str(error).partition(" - at `$")
-    place = where.rstrip("`").lstrip(".")
+    reason, _, path = str(error).partition(" - at `$")
+    place = path.rstrip("`").lstrip(".")
     return f"{place}: {reason}" if place else reason

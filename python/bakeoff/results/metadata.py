@@ -116,9 +116,9 @@ def _checked(run: Run) -> Run:
 
     Names show as they are: they hold nothing that a terminal would act on.
     """
-    begin, end = run.window_s
-    if begin >= end:
-        raise ValueError(f"window_s: from {begin:g} s to {end:g} s; expected a window that is not empty")
+    start, end = run.window_s
+    if start >= end:
+        raise ValueError(f"window_s: from {start:g} s to {end:g} s; expected a window that is not empty")
     unknown = _unknown(run)
     if unknown is not None:
         raise ValueError(unknown)

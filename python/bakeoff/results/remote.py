@@ -71,7 +71,7 @@ class Elsewhere:
         # Without an answer to `known_hosts` sshfs would take any machine for the one that is meant.
         options: dict[str, object] = {"known_hosts": ()} if driver == "sshfs" else {}
         options |= {"use_listings_cache": False} if driver == "s3fs" else {}
-        with self.told():
+        with self.translated():
             self._files, path = fsspec.url_to_fs(url, skip_instance_cache=True, **options)
         self._root = str(path).rstrip("/")
         if not self._root.strip("/"):
@@ -95,7 +95,7 @@ class Elsewhere:
 
         BakeoffError for a name that leads elsewhere or cannot be shown, and for what is no plain file.
         """
-        with self.told():
+        with self.translated():
             try:
                 kind = self._files.info(self._root)["type"]
             except FileNotFoundError:
@@ -115,7 +115,7 @@ class Elsewhere:
     def put(self, files: Mapping[str, Path]) -> None:
         """Write files; folders are made."""
         names = [f"{self._root}/{name}" for name in files]
-        with self.told():
+        with self.translated():
             for folder in dict.fromkeys(name.rpartition("/")[0] for name in names):
                 self._files.makedirs(folder, exist_ok=True)
             # Two lists: in a single name `*` and `[` would be a pattern.
@@ -125,23 +125,23 @@ class Elsewhere:
         """Read files; folders are made."""
         for folder in {path.parent for path in files.values()}:
             folder.mkdir(parents=True, exist_ok=True)
-        with self.told():
+        with self.translated():
             self._files.get([f"{self._root}/{name}" for name in files], [str(path) for path in files.values()])
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Opened]:
         """A file, to be read part by part."""
-        with self.told():
+        with self.translated():
             file = self._files.open(f"{self._root}/{name}", "rb")
         try:
             yield Opened(self, file)
         finally:
-            with self.told():
+            with self.translated():
                 file.close()
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete files."""
-        with self.told():
+        with self.translated():
             for name in names:
                 self._files.rm_file(f"{self._root}/{name}")
 
@@ -164,16 +164,16 @@ class Elsewhere:
         return name
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         """Make a BakeoffError with the URL of whatever a driver raises in the block."""
         try:
             yield
         except BakeoffError:
             raise
         except Exception as error:  # each driver has exceptions of its own
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            place = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
-            raise RemoteError(f"{self.url}{place}: {printable(said) or type(error).__name__}") from error
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            at_file = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+            raise RemoteError(f"{self.url}{at_file}: {printable(reason) or type(error).__name__}") from error
 
 
 class Opened:
@@ -185,7 +185,7 @@ class Opened:
 
     def read(self, count: int) -> bytes:
         """The next bytes, at most so many. BakeoffError if the other side fails."""
-        with self._there.told():
+        with self._there.translated():
             return self._file.read(count)
 
 
@@ -213,27 +213,29 @@ def push(
     elif record is not None:
         there.put({layout.CAMPAIGN: root / layout.CAMPAIGN})
     places = [result.path.absolute().relative_to(root).as_posix() for result in results]
-    runs = {place: _own_files(root / place, captures=captures) for place in places}
+    runs = {run_path: _own_files(root / run_path, captures=captures) for run_path in places}
     had = _by_run(theirs)
     equal = _equal(runs, had, root, there)
-    todo = [place for place in places if place not in equal or not _holds(had[place], runs[place])]
+    todo = [run_path for run_path in places if run_path not in equal or not _holds(had[run_path], runs[run_path])]
     total = 0
     for begun, several in _batches(todo):
         if tell is not None:
             tell(begun, len(todo))
         # Without its run.json a run is none: it goes first, and comes last.
-        there.remove(f"{place}/{layout.RUN}" for place in several if layout.RUN in had.get(place, {}))
+        there.remove(f"{run_path}/{layout.RUN}" for run_path in several if layout.RUN in had.get(run_path, {}))
         files: dict[str, Path] = {}
-        for place in several:
-            old = had.get(place, {})
-            if place not in equal:
-                there.remove(f"{place}/{name}" for name in old if name != layout.RUN)
+        for run_path in several:
+            old = had.get(run_path, {})
+            if run_path not in equal:
+                there.remove(f"{run_path}/{name}" for name in old if name != layout.RUN)
                 old = {}
-            sizes = {name: size for name, size in runs[place].items() if name != layout.RUN and old.get(name) != size}
-            files |= {f"{place}/{name}": root / place / name for name in sizes}
-            total += sum(sizes.values()) + runs[place][layout.RUN]
+            sizes = {
+                name: size for name, size in runs[run_path].items() if name != layout.RUN and old.get(name) != size
+            }
+            files |= {f"{run_path}/{name}": root / run_path / name for name in sizes}
+            total += sum(sizes.values()) + runs[run_path][layout.RUN]
         there.put(files)
-        there.put({f"{place}/{layout.RUN}": root / place / layout.RUN for place in several})
+        there.put({f"{run_path}/{layout.RUN}": root / run_path / layout.RUN for run_path in several})
     return Copied(len(todo), total, len(runs) - len(todo))
 
 
@@ -257,12 +259,12 @@ def pull(
     _check_apart(str(folder), folder.resolve(), there.local)
     theirs = there.sizes()
     offered = {
-        place: {name: size for name, size in files.items() if captures or not _is_capture(name)}
-        for place, files in _by_run(theirs).items()
-        if wanted(place)
+        run_path: {name: size for name, size in files.items() if captures or not _is_capture(name)}
+        for run_path, files in _by_run(theirs).items()
+        if wanted(run_path)
     }
-    runs = {place: files for place, files in offered.items() if layout.RUN in files}
-    left_out = [f"{place} (it has no {layout.RUN})" for place in offered if place not in runs]
+    runs = {run_path: files for run_path, files in offered.items() if layout.RUN in files}
+    left_out = [f"{run_path} (it has no {layout.RUN})" for run_path in offered if run_path not in runs]
     if not runs:
         raise RemoteError(
             f"{there.url}: holds no such run; expected a campaign's folder, with suite/scenario/run in it"
@@ -270,7 +272,7 @@ def pull(
     record = there.campaign() if layout.CAMPAIGN in theirs else None
     ours = _standing(folder, there, record, update=update)
     equal = _equal(runs, ours, folder, there)
-    todo = [place for place in runs if place not in equal or not _holds(ours[place], runs[place])]
+    todo = [run_path for run_path in runs if run_path not in equal or not _holds(ours[run_path], runs[run_path])]
     root = folder.resolve()
     partial = root.with_name(layout.partial_name(root.name, os.getpid()))
     came: list[str] = []
@@ -281,22 +283,28 @@ def pull(
         for begun, several in _batches(todo):
             if tell is not None:
                 tell(begun, len(todo))
-            there.get({f"{place}/{name}": partial / place / name for place in several for name in runs[place]})
-            for place in several:
-                reason = _not_whole(partial / place, runs[place])
+            there.get(
+                {f"{run_path}/{name}": partial / run_path / name for run_path in several for name in runs[run_path]}
+            )
+            for run_path in several:
+                reason = _not_whole(partial / run_path, runs[run_path])
                 if reason is None:
-                    came.append(place)
+                    came.append(run_path)
                 else:
-                    left_out.append(f"{place} ({reason})")
-                    shutil.rmtree(partial / place)
-        kept = {place: [name for name in ours[place] if name not in runs[place]] for place in came if place in equal}
+                    left_out.append(f"{run_path} ({reason})")
+                    shutil.rmtree(partial / run_path)
+        kept = {
+            run_path: [name for name in ours[run_path] if name not in runs[run_path]]
+            for run_path in came
+            if run_path in equal
+        }
         _settle(partial, root, came, kept)
     except OSError as error:
-        where = error.filename or folder
-        raise RemoteError(f"{where}: {error.strerror or error}{and_earlier(root)}") from error
+        path = error.filename or folder
+        raise RemoteError(f"{path}: {error.strerror or error}{and_earlier(root)}") from error
     finally:
         files.discard(partial)
-    total = sum(size for place in came for size in runs[place].values())
+    total = sum(size for run_path in came for size in runs[run_path].values())
     return Copied(len(came), total, len(runs) - len(todo), tuple(left_out))
 
 
@@ -306,12 +314,12 @@ def _settle(partial: Path, root: Path, came: list[str], kept: Mapping[str, list[
         if came:
             partial.rename(root)
         return
-    for place, folder in [(place, below(root, place)) for place in came]:
-        for name in kept.get(place, []):  # such as captures, which were not asked for this time
-            (partial / place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / place / name, partial / place / name)
+    for run_path, folder in [(run_path, below(root, run_path)) for run_path in came]:
+        for name in kept.get(run_path, []):  # such as captures, which were not asked for this time
+            (partial / run_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / run_path / name, partial / run_path / name)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        take_place(partial / place, folder)
+        take_place(partial / run_path, folder)
 
 
 def _standing(
@@ -328,7 +336,7 @@ def _standing(
     places = [(path, path.relative_to(folder).as_posix()) for path in survey(folder).runs]
     if not places and theirs is None:
         raise RemoteError(f"{folder}: holds files of no campaign; name another folder")
-    return {place: _own_files(path) for path, place in places}
+    return {run_path: _own_files(path) for path, run_path in places}
 
 
 def _check_apart(name: str, target: Path, source: Path | None) -> None:
@@ -393,13 +401,17 @@ def _equal(
     source: Mapping[str, Mapping[str, int]], target: Mapping[str, Mapping[str, int]], root: Path, there: Elsewhere
 ) -> set[str]:
     """The runs of both sides whose run.json is the same below `root` and there."""
-    places = [place for place, files in source.items() if files[layout.RUN] == target.get(place, {}).get(layout.RUN)]
+    places = [
+        run_path for run_path, files in source.items() if files[layout.RUN] == target.get(run_path, {}).get(layout.RUN)
+    ]
     equal: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         for _, several in _batches(places):
-            copies = {place: Path(folder, str(number)) for number, place in enumerate(several)}
-            there.get({f"{place}/{layout.RUN}": copy for place, copy in copies.items()})
-            equal |= {place for place, copy in copies.items() if filecmp.cmp(copy, root / place / layout.RUN, False)}
+            copies = {run_path: Path(folder, str(number)) for number, run_path in enumerate(several)}
+            there.get({f"{run_path}/{layout.RUN}": copy for run_path, copy in copies.items()})
+            equal |= {
+                run_path for run_path, copy in copies.items() if filecmp.cmp(copy, root / run_path / layout.RUN, False)
+            }
     return equal
 
 

@@ -62,9 +62,9 @@ def write_parts(path: Path, series: Parts) -> None:
     from polars.io.plugins import register_io_source
 
     first = next(_groups(series))
-    frames = register_io_source(lambda *_: _groups(series), schema=first.schema, is_pure=True)
+    scanned = register_io_source(lambda *_: _groups(series), schema=first.schema, is_pure=True)
     with _whole_file(path) as buffer:
-        frames.sink_parquet(
+        scanned.sink_parquet(
             buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP, metadata={_ARROW_SCHEMA: _with_strings(first)}
         )
 
@@ -151,7 +151,7 @@ def _need_order(path: Path, key: tuple[str, str, str], time: Array) -> None:
     if len(backwards):
         at = int(backwards[0])
         raise ResultsError(
-            f"{path}: holds {_said(key)} at {time[at + 1]} s after {time[at]} s; expected samples in order of time"
+            f"{path}: holds {_name_of(key)} at {time[at + 1]} s after {time[at]} s; expected samples in order of time"
         )
 
 
@@ -217,7 +217,7 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     if not good.all():
         row = series.row(good.arg_min() or 0, named=True)
         raise ResultsError(
-            f"{path}: holds {_said(_key_of(row))} = {row['value']} at {row['time']} s; "
+            f"{path}: holds {_name_of(_key_of(row))} = {row['value']} at {row['time']} s; "
             "expected a finite number at a time of the run"
         )
     # Time goes back where the next series begins: only there are names compared.
@@ -226,7 +226,7 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     for row, earlier in zip(here.iter_rows(named=True), before.iter_rows(named=True), strict=True):
         if all(row[word] == earlier[word] for word in _KEY):
             raise ResultsError(
-                f"{path}: holds {_said(_key_of(row))} at {row['time']} s after {earlier['time']} s; "
+                f"{path}: holds {_name_of(_key_of(row))} at {row['time']} s after {earlier['time']} s; "
                 "expected samples in order of time"
             )
 
@@ -235,7 +235,7 @@ def _key_of(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(row[word] for word in _KEY)
 
 
-def _said(key: tuple[object, ...]) -> str:
+def _name_of(key: tuple[object, ...]) -> str:
     return " ".join(repr(word)[:80] for word in key)
 
 
@@ -271,16 +271,16 @@ def _groups(series: Parts) -> Iterator[pl.DataFrame]:
     """
     import polars as pl
 
-    words = list(zip(*series, strict=True)) if series else [(), (), ()]
-    names = [pl.Series(word, dtype=pl.Enum(list(dict.fromkeys(word)))) for word in words]
+    columns = list(zip(*series, strict=True)) if series else [(), (), ()]
+    names = [pl.Series(word, dtype=pl.Enum(list(dict.fromkeys(word)))) for word in columns]
     rows: list[tuple[int, Array, Array]] = []
     room = _ROWS_PER_GROUP
     for number, (time, value) in enumerate(series.values()):
-        begin = 0
-        while begin < len(time):
-            end = min(begin + room, len(time))
-            rows.append((number, time[begin:end], value[begin:end]))
-            room, begin = room - (end - begin), end
+        start = 0
+        while start < len(time):
+            end = min(start + room, len(time))
+            rows.append((number, time[start:end], value[start:end]))
+            room, start = room - (end - start), end
             if not room:
                 yield _group(names, rows)
                 rows, room = [], _ROWS_PER_GROUP
@@ -294,8 +294,8 @@ def _group(names: list[pl.Series], rows: list[tuple[int, Array, Array]]) -> pl.D
 
     number = np.repeat(np.array([row[0] for row in rows], dtype=np.uint32), [len(row[1]) for row in rows])
     time, value = (np.concatenate([row[at] for row in rows]) if rows else np.empty(0) for at in (1, 2))
-    words = {column: of.gather(number) for column, of in zip(_KEY, names, strict=True)}
-    return pl.DataFrame({"time": time, **words, "value": value})
+    columns = {column: of.gather(number) for column, of in zip(_KEY, names, strict=True)}
+    return pl.DataFrame({"time": time, **columns, "value": value})
 
 
 def digest(series: Parts) -> str:

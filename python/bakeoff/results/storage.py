@@ -70,7 +70,7 @@ def removable(path: Path) -> str:
         return "half-written run"
     content = survey(path)
     places = [result.path for result in content.results] + [each for each, _ in content.half_written]
-    below = {len(place.relative_to(path).parts) for place in places}
+    below = {len(folder.relative_to(path).parts) for folder in places}
     if not (path / layout.CAMPAIGN).is_file() and below != {3}:
         raise ResultsError(f"{path}: is no results folder: it holds neither {layout.CAMPAIGN} nor suite/scenario/run")
     _refuse_foreign(path, places)

@@ -479,14 +479,14 @@ def wrong(form: type[Record], content: Any, error: msgspec.ValidationError) -> s
             try:
                 msgspec.convert({key: part}, field.type)
             except msgspec.ValidationError as found:
-                return _told(str(found), f"{field.name}.{key}")
-    return _told(str(error), "")
+                return _problem(str(found), f"{field.name}.{key}")
+    return _problem(str(error), "")
 
 
-def _told(message: str, place: str) -> str:
+def _problem(message: str, place: str) -> str:
     """`Expected ..., got ... - at `$[...].srtt_s`` with the key before the reason."""
-    reason, _, where = message.partition(" - at `$")
-    inside = where.rstrip("`").removeprefix("[...]").lstrip(".")
+    reason, _, path = message.partition(" - at `$")
+    inside = path.rstrip("`").removeprefix("[...]").lstrip(".")
     lacking = re.search(r"missing required field `(.*)`", reason)
     keys = [key for key in (place, inside, lacking[1] if lacking else "") if key]
     return f"{'.'.join(keys) or 'the file'}: {reason}"

@@ -206,8 +206,8 @@ def _tells_its_suite(file: _State) -> bool:
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     """s2 before s10."""
-    words = re.findall(r"[0-9]+|[^0-9]+", f"{path.parent.name}/{path.stem}")
-    return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
+    parts = re.findall(r"[0-9]+|[^0-9]+", f"{path.parent.name}/{path.stem}")
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in parts]
 
 
 def _is_file(pattern: str) -> bool:

@@ -25,8 +25,8 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
         {"name": names[0], "cc": asked.cc1, "dscp": 0x13 if apart else 0, "rtt": asked.rtt if apart else None},
         {"name": names[1], "cc": asked.cc2, "dscp": 0x23 if apart else 0, "rtt": asked.rtt2},
     ]
-    told = [" ".join((name, *parse(cc).parameters)) for name, cc in zip(names, (asked.cc1, asked.cc2), strict=True)]
-    words = ["_".join("-vs-".join(told).split()), "_".join(asked.qdisc.split()), asked.rate, asked.rtt]
+    controls = [" ".join((name, *parse(cc).parameters)) for name, cc in zip(names, (asked.cc1, asked.cc2), strict=True)]
+    parts = ["_".join("-vs-".join(controls).split()), "_".join(asked.qdisc.split()), asked.rate, asked.rtt]
     title = f"{label(asked.cc1)} against {label(asked.cc2)}, {asked.qdisc}, {asked.rate}, {asked.rtt}"
     document = {
         "title": title + (f" and {asked.rtt2}" if asked.rtt2 is not None else ""),
@@ -38,7 +38,7 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
         },
         "flows": flows,
         "probes": [{"name": "ping", "type": "icmp", "every": "50ms"}],
-        "run": "-".join([*words, *([asked.rtt2] if asked.rtt2 is not None else [])]),
+        "run": "-".join([*parts, *([asked.rtt2] if asked.rtt2 is not None else [])]),
     }
     if not asked.qdisc.strip():
         raise ScenarioError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bakeoff import tc
 from bakeoff.scenario import units
-from bakeoff.scenario.error import DocumentError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, quoted
 from bakeoff.scenario.language import Document, FlowSpec
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
@@ -73,7 +73,7 @@ def middle(doc: Document, named: str | None, place: str, *, key: str = "at") -> 
     if not between:
         raise DocumentError(
             place,
-            f"needs a node between the hosts of 'network.path', which is {shown(path)}; "
+            f"needs a node between the hosts of 'network.path', which is {quoted(path)}; "
             "expected for example 'path: [cli, mid, srv]'",
         )
     if named is None:

@@ -41,7 +41,7 @@ def unquoted(value: object) -> str | None:
     return f'{{{key}}} without quotes is a mapping in YAML; expected "{{{key}}}"'
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as YAML writes it on one line, shortened: `'word'`, `[10ms, 5]`, `{rate: 50mbit}`, `true`, `null`."""
     text = f"'{value}'" if isinstance(value, str) else _inside(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from bakeoff.scenario.error import DocumentError, did_you_mean, shown, unquoted
+from bakeoff.scenario.error import DocumentError, did_you_mean, quoted, unquoted
 
 Step = str | int
 Found = Mapping[str, Any]
@@ -69,16 +69,16 @@ def _what(errors: Sequence[Found], steps: Sequence[Step]) -> str:
         example = _EXAMPLES.get(".".join(keys[-2:]), _EXAMPLES.get(keys[-1]))
         return "is missing" if example is None else f"is missing; expected for example '{keys[-1]}: {example}'"
     expected = list(dict.fromkeys(_expected(each) for each in errors if each["type"] != "value_error"))
-    said = [str(each["ctx"]["error"]) for each in errors if each["type"] == "value_error"]
-    if said:
-        return " or ".join([said[0], *expected])
-    words = [word for each in errors if each["type"] == "literal_error" for word in _literals(each)]
+    reasons = [str(each["ctx"]["error"]) for each in errors if each["type"] == "value_error"]
+    if reasons:
+        return " or ".join([reasons[0], *expected])
+    literals = [word for each in errors if each["type"] == "literal_error" for word in _literals(each)]
     value = first["input"]
-    if words and isinstance(value, str) and "did you mean" in did_you_mean(value, words):
-        return shown(value) + did_you_mean(value, words)
+    if literals and isinstance(value, str) and "did you mean" in did_you_mean(value, literals):
+        return quoted(value) + did_you_mean(value, literals)
     key = next((step for step in reversed(steps) if isinstance(step, str)), "")
     example = f" such as {_LISTS[key]}" if "a list" in expected and key in _LISTS else ""
-    return f"{shown(value)}; expected {' or '.join(expected)}{example}"
+    return f"{quoted(value)}; expected {' or '.join(expected)}{example}"
 
 
 def _expected(error: Found) -> str:
@@ -88,8 +88,8 @@ def _expected(error: Found) -> str:
         entries = " entry" if context[name] == 1 else " entries"
         return bound.format(context[name]) + (entries if kind.startswith("too_") else "")
     if kind == "literal_error":
-        words = _literals(error)
-        return f"'{words[0]}'" if len(words) == 1 else f"one of {', '.join(words)}"
+        literals = _literals(error)
+        return f"'{literals[0]}'" if len(literals) == 1 else f"one of {', '.join(literals)}"
     if kind in ("string_pattern_mismatch", "string_too_short"):
         keys = [step for step in error["loc"] if isinstance(step, str) and step != "[key]"]
         form = f"a form as {context['pattern']}" if "pattern" in context else "text that is not empty"

@@ -20,7 +20,7 @@ from math import prod
 from typing import Any, Final
 
 from bakeoff.scenario import bounds, python_cc
-from bakeoff.scenario.error import DocumentError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, quoted
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
@@ -52,7 +52,7 @@ def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[P
     if vary is None:
         return [{}]
     if not isinstance(vary, dict):
-        raise DocumentError("vary", f"{shown(vary)}; expected a mapping of axis names")
+        raise DocumentError("vary", f"{quoted(vary)}; expected a mapping of axis names")
     columns = [_axis(str(name), axis) for name, axis in vary.items()]
     names = [name for column in columns for name in (column[0] if column else ())]
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
@@ -75,7 +75,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     place = f"vary.{name}"
     if not isinstance(axis, (list, dict)):
         raise DocumentError(
-            place, f"{shown(axis)}; expected a list or a mapping label -> value, such as [{shown(axis)}]"
+            place, f"{quoted(axis)}; expected a list or a mapping label -> value, such as [{quoted(axis)}]"
         )
     if not axis:
         raise DocumentError(place, "the matrix is empty; expected at least one value")
@@ -87,7 +87,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
             if row.keys() != rows[0].keys() or not row:
                 raise DocumentError(
                     f"{place}[{index}]",
-                    f"has the keys {shown(sorted(row))}; expected those of the first entry, {shown(sorted(rows[0]))}",
+                    f"has the keys {quoted(sorted(row))}; expected those of the first entry, {quoted(sorted(rows[0]))}",
                 )
     elif any(isinstance(row, (list, dict)) for row in axis):
         raise DocumentError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
@@ -101,7 +101,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
     for entry, times in labels.items():
         if times > 1:
-            raise DocumentError(place, f"the value {shown('-'.join(entry))} stands twice")
+            raise DocumentError(place, f"the value {quoted('-'.join(entry))} stands twice")
     return rows
 
 
@@ -127,7 +127,7 @@ def _rules(exclude: object, spanned: list[Point]) -> list[dict[str, list[str]]]:
     if exclude is None:
         return []
     if not isinstance(exclude, list) or not all(isinstance(rule, dict) and rule for rule in exclude):
-        raise DocumentError("exclude", f"{shown(exclude)}; expected a list of mappings axis -> label or labels")
+        raise DocumentError("exclude", f"{quoted(exclude)}; expected a list of mappings axis -> label or labels")
     rules = []
     for index, rule in enumerate(exclude):
         for axis, wanted in rule.items():
@@ -192,7 +192,7 @@ class _Filling:
                 value = self.lookup(f"{name}.label", place, labels=True, inside=inside)
             if isinstance(value, (dict, list)):
                 raise DocumentError(
-                    place, f"the placeholder '{found[0]}' stands for {shown(value)}; expected a plain value here"
+                    place, f"the placeholder '{found[0]}' stands for {quoted(value)}; expected a plain value here"
                 )
             return _text(value)
 

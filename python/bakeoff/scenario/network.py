@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator, model_validator
 
 from bakeoff.scenario import run, units
-from bakeoff.scenario.error import did_you_mean, shown
+from bakeoff.scenario.error import did_you_mean, quoted
 from bakeoff.scenario.run import Cipher, Ecn
 
 
@@ -21,9 +21,9 @@ def bounded(parse: Callable[[object], float], least: str = "", most: str = "") -
     def check(value: object, parsed: Callable[[object], float]) -> float:
         number = parsed(value)
         if least and number < parse(least):
-            raise ValueError(f"{shown(value)}; expected at least {least}")
+            raise ValueError(f"{quoted(value)}; expected at least {least}")
         if most and number > parse(most):
-            raise ValueError(f"{shown(value)}; expected at most {most}")
+            raise ValueError(f"{quoted(value)}; expected at most {most}")
         return number
 
     return WrapValidator(check)

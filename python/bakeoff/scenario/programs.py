@@ -183,10 +183,10 @@ def _below(path: str, folder: Path, place: str) -> Path:
 
 def _during(doc: Document, spec: ProgramSpec, place: str) -> tuple[float | None, float | None]:
     """When it starts and when it is ended, in seconds of the run."""
-    begin = spec.at if spec.at is not None else 0.0
-    if begin > doc.duration:
-        raise DocumentError(f"{place}.at", f"{begin:g} s is after the end of the run, {doc.duration:g} s")
-    if spec.stop is not None and not begin < spec.stop <= doc.duration:
+    since = spec.at if spec.at is not None else 0.0
+    if since > doc.duration:
+        raise DocumentError(f"{place}.at", f"{since:g} s is after the end of the run, {doc.duration:g} s")
+    if spec.stop is not None and not since < spec.stop <= doc.duration:
         raise DocumentError(
             f"{place}.stop", f"{spec.stop:g} s; expected a time after its start, within the run of {doc.duration:g} s"
         )

@@ -168,9 +168,9 @@ def permitted(run: Run, *, allow_code: bool = False) -> Run:
     for index, path, code in _codes(run):
         if not code.own and not allow_code:
             at = "".join(f"{each}: " for each in (run.source, run.key) if each)
-            where = f"in {Path(run.source).parent.resolve()} or below" if run.source else "that this command names"
+            folder = f"in {Path(run.source).parent.resolve()} or below" if run.source else "that this command names"
             raise ScenarioError(
-                f"{at}flows[{index}].cc: the run would execute {path}; expected a file {where}, or --allow-code "
+                f"{at}flows[{index}].cc: the run would execute {path}; expected a file {folder}, or --allow-code "
                 "(in Python: allow_code=True) after a look into it"
             )
     return run.as_executable()

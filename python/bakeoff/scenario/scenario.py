@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds, units
 from bakeoff.scenario.effect import check_alike, check_axes
-from bakeoff.scenario.error import DocumentError, did_you_mean, shown, unquoted
+from bakeoff.scenario.error import DocumentError, did_you_mean, quoted, unquoted
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, interpolate, label_of, points, substitute
@@ -188,11 +188,11 @@ def from_document(
                 raise DocumentError("", f"unknown key '{key}'{hint}")
         seeds = document.get("seeds", 1)
         if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-            raise DocumentError("seeds", f"{shown(seeds)}; expected a number of repetitions, at least 1")
+            raise DocumentError("seeds", f"{quoted(seeds)}; expected a number of repetitions, at least 1")
         for key in ("title", "run"):
             value = document.get(key)
             if value is not None and not isinstance(value, (str, int, float)):
-                raise DocumentError(key, unquoted(value) or f"{shown(value)}; expected text")
+                raise DocumentError(key, unquoted(value) or f"{quoted(value)}; expected text")
         return Scenario(
             path=path,
             suite=OWN if settings else str(document.get("suite") or suite),

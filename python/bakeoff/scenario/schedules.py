@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bakeoff.scenario import units
-from bakeoff.scenario.error import DocumentError, shown
+from bakeoff.scenario.error import DocumentError, quoted
 
 Made = list[tuple[str, dict[str, Any]]]
 """Changes that stand for schedules, with the place of each."""
@@ -51,17 +51,17 @@ def _bottleneck(entry: Any, changes: Made, place: str) -> Any:  # noqa: ANN401 (
     if not isinstance(entry, dict):
         return entry
     entry = dict(entry)
-    where = {"node": entry["at"]} if "at" in entry else {}
+    node = {"node": entry["at"]} if "at" in entry else {}
     if isinstance(entry.get("rate"), list):
         entry["rate"], steps = _steps("rate", entry["rate"], f"{place}.rate")
         for direction in _directions(entry):
-            changes += [(step, {"at": at, **where, "direction": direction, "rate": rate}) for step, at, rate in steps]
+            changes += [(step, {"at": at, **node, "direction": direction, "rate": rate}) for step, at, rate in steps]
     for direction in ("up", "down"):
         lane = entry.get(direction)
         if isinstance(lane, dict) and isinstance(lane.get("rate"), list):
             first, steps = _steps("rate", lane["rate"], f"{place}.{direction}.rate")
             entry[direction] = {**lane, "rate": first}
-            changes += [(step, {"at": at, **where, "direction": direction, "rate": rate}) for step, at, rate in steps]
+            changes += [(step, {"at": at, **node, "direction": direction, "rate": rate}) for step, at, rate in steps]
     return entry
 
 
@@ -106,7 +106,7 @@ def _steps(key: str, schedule: list[Any], place: str) -> tuple[Any, list[tuple[s
     for index, step in enumerate(schedule):
         here = f"{place}[{index}]"
         if not isinstance(step, list) or len(step) != 2:
-            raise DocumentError(here, f"{shown(step)}; expected [time, {key}], such as [10s, {_EXAMPLES[key]}]")
+            raise DocumentError(here, f"{quoted(step)}; expected [time, {key}], such as [10s, {_EXAMPLES[key]}]")
         try:
             at = units.parse_time(step[0])
             _PARSE[key](step[1])

@@ -11,7 +11,7 @@ from typing import Any, Final
 from bakeoff.errors import ScenarioError
 from bakeoff.scenario import python_cc
 from bakeoff.scenario.defaults import HOST_SYSCTLS
-from bakeoff.scenario.error import DocumentError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, quoted
 from bakeoff.scenario.yaml_file import parse_value
 
 _TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
@@ -149,7 +149,7 @@ def typed(settings: Settings) -> frozenset[str]:
 def label(value: object) -> str:
     """The value as a table shows it; a file of Python by its path from the working directory."""
     if not isinstance(value, str):
-        return shown(value)
+        return quoted(value)
     module = python_cc.split(value)
     if module is None:
         return value
@@ -182,7 +182,7 @@ def _set(document: dict[str, Any], key: str, value: object) -> None:
         else:
             raise DocumentError(
                 key,
-                f"'{place}' is {shown(here)}, which has no '{step}'; expected a value for '{place}' itself",
+                f"'{place}' is {quoted(here)}, which has no '{step}'; expected a value for '{place}' itself",
             )
 
 

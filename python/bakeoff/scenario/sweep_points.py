@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds, units
-from bakeoff.scenario.error import shown
+from bakeoff.scenario.error import quoted
 from bakeoff.scenario.settings import label
 from bakeoff.scenario.yaml_file import parse_value
 
@@ -108,7 +108,7 @@ def _parameter(key: str, text: str) -> Parameter:
     names = [label(value) for value in values]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ScenarioError(f"{place}: the value {shown(twice)} stands twice")
+        raise ScenarioError(f"{place}: the value {quoted(twice)} stands twice")
     return Parameter(key, tuple(values))
 
 
@@ -119,14 +119,14 @@ def _range(place: str, scale: Literal["lin", "log"], low: str, high: str) -> Ran
         if found is None:
             raise ScenarioError(f"{place}: '{text}' is no number, perhaps with a unit; {_FORM}")
         ends.append(found)
-    (begin, unit), (end, other) = ends
+    (first, unit), (end, other) = ends
     if unit != other:
         raise ScenarioError(f"{place}: '{low}' and '{high}' are of unlike units; expected both ends in the same")
-    if begin >= end:
+    if first >= end:
         raise ScenarioError(f"{place}: '{low}' is not below '{high}'; expected the lower end first")
-    if scale == "log" and begin <= 0:
+    if scale == "log" and first <= 0:
         raise ScenarioError(f"{place}: a logarithmic range cannot begin at '{low}'; expected more than 0, or lin:")
-    return Range(scale, begin, end, unit, not unit and "." not in low and "." not in high)
+    return Range(scale, first, end, unit, not unit and "." not in low and "." not in high)
 
 
 def _steps(place: str, found: Range, digits: str) -> tuple[Any, ...]:

@@ -42,7 +42,9 @@ class SweepRuns:
         self._suite = suite_of(Path(base.path))
         axes = list(base.points[0])
         self._places = {each.key: _place(base, each.key, axes) for each in parameters}
-        swept = {each.key for each in parameters} | {place.removeprefix("vary.") for place in self._places.values()}
+        swept = {each.key for each in parameters} | {
+            axis_name.removeprefix("vary.") for axis_name in self._places.values()
+        }
         self._kept = {tuple(point[axis].label for axis in axes if axis not in swept) for point in chosen}
         self._unswept = [axis for axis in axes if axis not in swept]
 
@@ -77,7 +79,8 @@ class SweepRuns:
     def _at(self, point: Point) -> tuple[Scenario, list[Mapping[str, Any]]]:
         """The scenario at a point of the sweep, with its own points that are meant."""
         settings = self._settings | {
-            place: [point[key]] if place.startswith("vary.") else point[key] for key, place in self._places.items()
+            axis_name: [point[key]] if axis_name.startswith("vary.") else point[key]
+            for key, axis_name in self._places.items()
         }
         path = self.scenario.path
         scenario = from_document(

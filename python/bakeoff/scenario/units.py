@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from bakeoff import tc
-from bakeoff.scenario.error import shown
+from bakeoff.scenario.error import quoted
 
 # Rates and times are remembered, because the runs of a matrix say the same few again and again.
 
@@ -148,7 +148,7 @@ def parse_dscp(value: object) -> int:
         except ValueError:
             raise ValueError(f"'{value}' is no DSCP; expected {DSCP_FORM}") from None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 63:
-        raise ValueError(f"{shown(value)} is no DSCP; expected {DSCP_FORM}")
+        raise ValueError(f"{quoted(value)} is no DSCP; expected {DSCP_FORM}")
     return value
 
 
@@ -201,7 +201,7 @@ def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction
 
 def _text(text: object, form: str) -> str:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
-        raise ValueError(f"{shown(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
+        raise ValueError(f"{quoted(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
     return str(text)
 
 

@@ -36,17 +36,17 @@ def window(
 def _window(steady: SteadyState, duration_s: float, sample_interval_s: float) -> tuple[float, float]:
     """As it is written, wherever it lies."""
     place = "measure.steady_state"
-    words = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
-    if words is None:
+    match = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
+    if match is None:
         raise DocumentError(place, f"ends: '{steady.ends}'; expected 'at end', '2s before end' or 'at 58s'")
     try:
-        if words["before"]:
+        if match["before"]:
             last = duration_s
-            if words["what"] == "last sample":
+            if match["what"] == "last sample":
                 last = math.floor(duration_s / sample_interval_s + 1e-9) * sample_interval_s
-            end = last - units.parse_time(words["before"])
+            end = last - units.parse_time(match["before"])
         else:
-            end = duration_s if words["at"] == "end" else units.parse_time(words["at"])
+            end = duration_s if match["at"] == "end" else units.parse_time(match["at"])
     except ValueError as error:
         raise DocumentError(f"{place}.ends", str(error)) from None
     end = round(end, 9)

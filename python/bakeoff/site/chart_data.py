@@ -64,7 +64,7 @@ class Block:
         return base64.b64encode(zlib.compress(b"".join(self._parts), _LEVEL)).decode()
 
 
-def script(charts: Sequence[Chart], shown: Mapping[str, Any]) -> str:
+def script(charts: Sequence[Chart], values: Mapping[str, Any]) -> str:
     """The script of a page's charts; `shown` is what all of them have: how long the run is, its window, its changes."""
     block = Block()
     made = [
@@ -88,7 +88,7 @@ def script(charts: Sequence[Chart], shown: Mapping[str, Any]) -> str:
         }
         for chart in charts
     ]
-    content = {**shown, "charts": made, "arrays": block.arrays, "bytes": block.text()}
+    content = {**values, "charts": made, "arrays": block.arrays, "bytes": block.text()}
     return f"{_CALL}({as_script(content)});\n"
 
 

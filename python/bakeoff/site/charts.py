@@ -1,7 +1,7 @@
 """The charts on the page of a run: which there are, which lines they have, and what they say in words.
 
 A chart says the same as the picture of docs/gallery.md with these series: lines and colours come from
-`bakeoff.plots.plotted_run`, intervals of means from `shown.bins`, measures from the run's summary.
+`bakeoff.plots.plotted_run`, intervals of means from `plotted.bins`, measures from the run's summary.
 """
 
 from __future__ import annotations
@@ -78,24 +78,24 @@ class Chart:
     notes: list[str] = field(default_factory=list)
 
 
-def charts(shown: PlottedRun, summary: Summary) -> list[Chart]:
+def charts(plotted: PlottedRun, summary: Summary) -> list[Chart]:
     """The charts of a run, in the order of the page; none if it has no samples."""
-    every = lines([shown])
+    every = lines([plotted])
     drawn = _busiest(every, summary)
     of_flows = [
-        _rates(shown, summary, drawn, "goodput"),
-        _rates(shown, summary, drawn, "delivery_rate"),
-        _round_trips(shown, summary, drawn),
-        _datagrams(shown, summary, drawn),
-        *_windows(shown, drawn),
-        _retransmissions(shown, drawn),
-        *_applications(shown, summary, drawn),
+        _rates(plotted, summary, drawn, "goodput"),
+        _rates(plotted, summary, drawn, "delivery_rate"),
+        _round_trips(plotted, summary, drawn),
+        _datagrams(plotted, summary, drawn),
+        *_windows(plotted, drawn),
+        _retransmissions(plotted, drawn),
+        *_applications(plotted, summary, drawn),
     ]
     if len(every) > len(drawn):
         note = f"Of {len(every):,} lines of flows it has the {len(drawn)} with the highest goodput."
         of_flows = [chart and replace(chart, notes=[*chart.notes, note]) for chart in of_flows]
-    made = [*of_flows[:4], *_queues(shown, summary), *of_flows[4:]]
-    return [_said(_thin(chart), shown.window) for chart in made if chart is not None and chart.traces]
+    made = [*of_flows[:4], *_queues(plotted, summary), *of_flows[4:]]
+    return [_described(_thin(chart), plotted.window) for chart in made if chart is not None and chart.traces]
 
 
 def _busiest(drawn: Sequence[Line], summary: Summary) -> list[Line]:
@@ -123,7 +123,7 @@ def _thin(chart: Chart) -> Chart:
     return replace(chart, traces=[replace(one, series=_thinned(*one.series, most)) for one in chart.traces])
 
 
-def _said(chart: Chart, window: tuple[float, float]) -> Chart:
+def _described(chart: Chart, window: tuple[float, float]) -> Chart:
     """The chart with its sentence."""
     known = [(trace.label, trace.mean) for trace in chart.traces if trace.mean is not None and trace.style != "thin"]
     when = f"In the steady state, {window[0]:.4g} s to {window[1]:.4g} s"
@@ -151,7 +151,7 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def _trace(
-    shown: PlottedRun,
+    plotted: PlottedRun,
     line: Line,
     parts: Sequence[Series],
     *,
@@ -161,7 +161,7 @@ def _trace(
     label: str | None = None,
 ) -> Trace:
     """A line for one flow, probe or queue; several that are alike are the means over them in each interval."""
-    edges, width = bins([shown])
+    edges, width = bins([plotted])
     middles = edges[:-1] + width / 2
     import numpy as np
 
@@ -178,7 +178,7 @@ def _trace(
         time, value = _known(middles, np.ma.filled(stack.mean(axis=0), np.nan))
         members = tuple(_known(middles, row) for row in rows[:_MOST_MEMBERS])
         style = "line"
-    start, end = shown.window
+    start, end = plotted.window
     within = value[(time >= start) & (time <= end)]
     if len(within):
         inside = (float(within.min()), float(within.max()))
@@ -229,22 +229,22 @@ def _key(line: Line) -> str:
     return "flow " + line.label
 
 
-def _rates(shown: PlottedRun, summary: Summary, drawn: Sequence[Line], metric: str) -> Chart | None:
+def _rates(plotted: PlottedRun, summary: Summary, drawn: Sequence[Line], metric: str) -> Chart | None:
     measure = CATALOGUE[metric]
     traces = []
     for line in drawn:
-        members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in plotted.samples]
         if not members:
             continue
-        parts = [_scaled(shown.samples.of("flow", name, metric), 1e-6) for name in members]
+        parts = [_scaled(plotted.samples.of("flow", name, metric), 1e-6) for name in members]
         mean = _average((measure.read(summary.flows[name]) for name in members), measure.display[0])
-        traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
+        traces.append(_trace(plotted, line, parts, of=_key(line), mean=mean))
     if not traces:
         return None
     title = measure.label.capitalize()
     highest = max(float(trace.series[1].max()) for trace in traces if len(trace.series[1]))
-    for queue in dict.fromkeys(shown.bottlenecks.values()):
-        steps = shown.capacity(queue)
+    for queue in dict.fromkeys(plotted.bottlenecks.values()):
+        steps = plotted.capacity(queue)
         # A line far above all that flows reach would press them to the bottom.
         if steps is None or min(steps[1]) / 1e6 > 3 * highest:
             continue
@@ -276,68 +276,72 @@ def _scaled(series: Series, scale: float) -> Series:
     return series[0], series[1] * scale
 
 
-def _round_trips(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Chart | None:
+def _round_trips(plotted: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Chart | None:
     traces = []
     for line in drawn:
-        members = [flow.name for _, flow in line.members if ("flow", flow.name, "srtt") in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, "srtt") in plotted.samples]
         if members:
-            parts = [_scaled(shown.samples.of("flow", name, "srtt"), 1e3) for name in members]
+            parts = [_scaled(plotted.samples.of("flow", name, "srtt"), 1e3) for name in members]
             spreads = [summary.flows[name].srtt_s for name in members]
             mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
-            traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
-    asked = colours.asked_colours(shown.run)
-    answered = [(i, probe) for i, probe in enumerate(shown.run.probes) if ("probe", probe.name, "rtt") in shown.samples]
+            traces.append(_trace(plotted, line, parts, of=_key(line), mean=mean))
+    asked = colours.asked_colours(plotted.run)
+    answered = [
+        (i, probe) for i, probe in enumerate(plotted.run.probes) if ("probe", probe.name, "rtt") in plotted.samples
+    ]
     for i, probe in answered[:_MOST_LINES]:
         name = probe.name
         dash = colours.DASHES[i % len(colours.DASHES)]
         look = Line(plain(f"probe {name}"), asked.get(name, colours.PROBE), "", dash=dash)
         spread = summary.probes[name].rtt_s
-        parts = [_scaled(shown.samples.of("probe", name, "rtt"), 1e3)]
+        parts = [_scaled(plotted.samples.of("probe", name, "rtt"), 1e3)]
         mean = spread.mean * 1e3 if spread else None
-        traces.append(_trace(shown, look, parts, of=f"probe {name}", mean=mean))
+        traces.append(_trace(plotted, look, parts, of=f"probe {name}", mean=mean))
     left = f"Of {len(answered):,} probes it has the first {_MOST_LINES}." if len(answered) > _MOST_LINES else ""
     title = "Round-trip times of flows (smoothed) and probes"
     return Chart("round-trip-time", title, "ms", traces, notes=[left] if left else [])
 
 
-def _datagrams(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Chart:
+def _datagrams(plotted: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Chart:
     """One-way delays; on machines whose clocks differ how much longer than the quickest datagram."""
     traces = []
     for line in drawn:
         for metric, more in (("delay", ""), ("delay_variation", ", above the quickest")):
-            members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
+            members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in plotted.samples]
             if members:
-                parts = [_scaled(shown.samples.of("flow", name, metric), 1e3) for name in members]
+                parts = [_scaled(plotted.samples.of("flow", name, metric), 1e3) for name in members]
                 spreads = [summary.flows[name].delay_s for name in members]
                 mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
-                traces.append(_trace(shown, line, parts, of=_key(line), mean=mean, label=line.label + more))
+                traces.append(_trace(plotted, line, parts, of=_key(line), mean=mean, label=line.label + more))
     return Chart("one-way-delay", "One-way delay of datagrams", "ms", traces)
 
 
-def _queues(shown: PlottedRun, summary: Summary) -> list[Chart]:
+def _queues(plotted: PlottedRun, summary: Summary) -> list[Chart]:
     try:
-        queues = queue_lines([shown])
+        queues = queue_lines([plotted])
     except MeasureError:
         return []
     return [
-        Chart("queue-delay", "Queue delay (sojourn time)", "ms", _queue_delays(shown, summary, queues)),
-        _queue_lengths(shown, queues),
-        Chart("marks", "CE marks", "packets/s", _counted(shown, queues, "marks")),
-        Chart("sce-marks", "SCE marks", "packets/s", _counted(shown, queues, "sce_marks")),
-        Chart("drops", "Drops", "packets/s", _counted(shown, queues, "drops")),
+        Chart("queue-delay", "Queue delay (sojourn time)", "ms", _queue_delays(plotted, summary, queues)),
+        _queue_lengths(plotted, queues),
+        Chart("marks", "CE marks", "packets/s", _counted(plotted, queues, "marks")),
+        Chart("sce-marks", "SCE marks", "packets/s", _counted(plotted, queues, "sce_marks")),
+        Chart("drops", "Drops", "packets/s", _counted(plotted, queues, "drops")),
     ]
 
 
 Queues = Sequence[tuple[PlottedRun, str, Line]]
 
 
-def _queue_delays(shown: PlottedRun, summary: Summary, queues: Queues) -> list[Trace]:
+def _queue_delays(plotted: PlottedRun, summary: Summary, queues: Queues) -> list[Trace]:
     traces = []
     for _, name, line in queues:
         known = summary.queues.get(name)
         for metric, part in (("sojourn", ""), ("sojourn_l", "L"), ("sojourn_c", "C")):
             try:
-                found = delay_over_time(shown.samples, name) if not part else shown.samples.of("queue", name, metric)
+                found = (
+                    delay_over_time(plotted.samples, name) if not part else plotted.samples.of("queue", name, metric)
+                )
             except MeasureError:
                 continue
             if part:
@@ -346,7 +350,7 @@ def _queue_delays(shown: PlottedRun, summary: Summary, queues: Queues) -> list[T
                 spread = known.as_time_passes_s if known else None
             look = line if not part else _part_of(line, part)
             mean = spread.mean * 1e3 if spread else None
-            traces.append(_trace(shown, look, [_scaled(found, 1e3)], of=f"queue {look.label}", mean=mean))
+            traces.append(_trace(plotted, look, [_scaled(found, 1e3)], of=f"queue {look.label}", mean=mean))
     return traces
 
 
@@ -356,25 +360,27 @@ def _part_of(line: Line, part: str) -> Line:
     return replace(line, label=f"{line.label}, its {part} queue", colour=colour, dash=colours.DASHES[1 + (part == "C")])
 
 
-def _queue_lengths(shown: PlottedRun, queues: Queues) -> Chart:
+def _queue_lengths(plotted: PlottedRun, queues: Queues) -> Chart:
     # Bytes say little more than packets; where there are no packets they are all there is.
-    packets = any(("queue", name, "qlen") in shown.samples for _, name, _ in queues)
+    packets = any(("queue", name, "qlen") in plotted.samples for _, name, _ in queues)
     metric, unit, scale = ("qlen", "packets", 1.0) if packets else ("backlog", "kB", 1e-3)
     traces = [
-        _trace(shown, line, [_scaled(shown.samples.of("queue", name, metric), scale)], of=f"queue {name}", mean=None)
+        _trace(
+            plotted, line, [_scaled(plotted.samples.of("queue", name, metric), scale)], of=f"queue {name}", mean=None
+        )
         for _, name, line in queues
-        if ("queue", name, metric) in shown.samples
+        if ("queue", name, metric) in plotted.samples
     ]
     return Chart("queue-length", "Queue length", unit, traces)
 
 
-def _counted(shown: PlottedRun, queues: Queues, metric: str) -> list[Trace]:
+def _counted(plotted: PlottedRun, queues: Queues, metric: str) -> list[Trace]:
     """How fast counters of the queues grow; nothing where none of them ever does."""
     traces = []
     for _, name, line in queues:
-        if ("queue", name, metric) in shown.samples:
-            grown = _per_second(shown.samples.of("queue", name, metric))
-            traces.append(_trace(shown, line, [grown], of=f"queue {name}", mean=None))
+        if ("queue", name, metric) in plotted.samples:
+            grown = _per_second(plotted.samples.of("queue", name, metric))
+            traces.append(_trace(plotted, line, [grown], of=f"queue {name}", mean=None))
     return traces if any(trace.series[1].any() for trace in traces) else []
 
 
@@ -388,26 +394,26 @@ def _per_second(counter: Series) -> Series:
     return time[1:][real], np.where(grown < 0, count[1:], grown)[real] / lasted[real]
 
 
-def _windows(shown: PlottedRun, drawn: Sequence[Line]) -> list[Chart]:
+def _windows(plotted: PlottedRun, drawn: Sequence[Line]) -> list[Chart]:
     windows, inner = [], []
     top = 0.0
     for line in drawn:
         names = [flow.name for _, flow in line.members if flow.transport == "tcp"]
-        found = [one for name in names if (one := shown.every(name, "cwnd")) is not None]
+        found = [one for name in names if (one := plotted.every(name, "cwnd")) is not None]
         if not found:
             continue
-        windows.append(_trace(shown, line, found, of=_key(line), mean=None, style="line"))
+        windows.append(_trace(plotted, line, found, of=_key(line), mean=None, style="line"))
         top = max(top, *(float(value.max()) for _, value in found))
         if len(line.members) > 1:
             continue
-        threshold = shown.every(names[0], "ssthresh")
+        threshold = plotted.every(names[0], "ssthresh")
         if threshold is not None:
             label = f"ssthresh of {line.label}"
-            windows.append(_trace(shown, line, [threshold], of=label, mean=None, style="thin", label=label))
-        alpha = shown.every(names[0], "alpha")
+            windows.append(_trace(plotted, line, [threshold], of=label, mean=None, style="thin", label=label))
+        alpha = plotted.every(names[0], "alpha")
         if alpha is not None:
-            inner.append(_trace(shown, line, [alpha], of=_key(line), mean=None, style="line"))
-    notes = ["It has the window after every ACK."] if shown.trace is not None and windows else []
+            inner.append(_trace(plotted, line, [alpha], of=_key(line), mean=None, style="line"))
+    notes = ["It has the window after every ACK."] if plotted.trace is not None and windows else []
     title = "Congestion window and slow start threshold (ssthresh)"
     return [
         # Thresholds before the first loss may be huge.
@@ -416,13 +422,13 @@ def _windows(shown: PlottedRun, drawn: Sequence[Line]) -> list[Chart]:
     ]
 
 
-def _retransmissions(shown: PlottedRun, drawn: Sequence[Line]) -> Chart:
+def _retransmissions(plotted: PlottedRun, drawn: Sequence[Line]) -> Chart:
     traces = []
     for line in drawn:
-        members = [flow.name for _, flow in line.members if ("flow", flow.name, "retrans") in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, "retrans") in plotted.samples]
         if members:
-            parts = [_per_second(shown.samples.of("flow", name, "retrans")) for name in members]
-            traces.append(_trace(shown, line, parts, of=_key(line), mean=None))
+            parts = [_per_second(plotted.samples.of("flow", name, "retrans")) for name in members]
+            traces.append(_trace(plotted, line, parts, of=_key(line), mean=None))
     ever = any(trace.series[1].any() for trace in traces)
     return Chart("retransmissions", "Retransmissions", "packets/s", traces if ever else [])
 
@@ -433,22 +439,22 @@ _VIDEO: Final = (
 )
 
 
-def _applications(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> list[Chart]:
+def _applications(plotted: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> list[Chart]:
     """Completion times of objects, and what a player sees."""
     objects = []
     made: dict[str, list[Trace]] = {chart: [] for _, chart, *_ in _VIDEO}
     for line in drawn:
         for _, flow in line.members:
             name = flow.name
-            if ("flow", name, "fct") in shown.samples:
-                found = _scaled(shown.samples.of("flow", name, "fct"), 1e3)
+            if ("flow", name, "fct") in plotted.samples:
+                found = _scaled(plotted.samples.of("flow", name, "fct"), 1e3)
                 spread = summary.flows[name].fct
                 mean = spread.fct_s.mean * 1e3 if spread and spread.fct_s else None
-                objects.append(_trace(shown, line, [found], of=_key(line), mean=mean, style="points"))
+                objects.append(_trace(plotted, line, [found], of=_key(line), mean=mean, style="points"))
             for metric, chart, _, _, scale, style in _VIDEO:
-                if ("flow", name, metric) in shown.samples:
-                    found = _scaled(shown.samples.of("flow", name, metric), scale)
-                    made[chart].append(_trace(shown, line, [found], of=_key(line), mean=None, style=style))
+                if ("flow", name, metric) in plotted.samples:
+                    found = _scaled(plotted.samples.of("flow", name, metric), scale)
+                    made[chart].append(_trace(plotted, line, [found], of=_key(line), mean=None, style=style))
     return [
         Chart("completion", "Completion times of objects, by when each was due", "ms", objects),
         *(Chart(chart, title, unit, made[chart]) for _, chart, title, unit, *_ in _VIDEO),

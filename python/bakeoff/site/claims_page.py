@@ -82,8 +82,8 @@ def gather(contents: Contents, jobs: int) -> Claims | None:
 def _verdict(by: str, each: Decided, used: Sequence[Result], of: dict[Path, Page], untested: frozenset[str]) -> Verdict:
     first = {result.key.partition("~seed")[0]: of[result.path] for result in reversed(used)}
     pages = list(reversed(first.values()))
-    words = claim_row(each, untested=each.claim.name in untested)
-    return Verdict(by, words, pages[:_LINKS], max(0, len(pages) - _LINKS))
+    row = claim_row(each, untested=each.claim.name in untested)
+    return Verdict(by, row, pages[:_LINKS], max(0, len(pages) - _LINKS))
 
 
 def render(claims: Claims, site: Site) -> str:

@@ -39,7 +39,7 @@ def document(page: Page) -> dict[str, Any]:
     """A run's measures as plain JSON values, means over its repetitions with 95 % intervals."""
     result = page.result
     made = result.record.provenance
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "id": page.id,
         "run": clean(run_labels.title(result)),
         "title": clean(str(result.run.title or "")),
@@ -53,9 +53,9 @@ def document(page: Page) -> dict[str, Any]:
     }
     if page.row is not None:
         groups, left = _groups(page.row)
-        told["effect"] = [clean(line) for line in run_labels.in_effect(result, summary_of(result))] + left
-        told["groups"] = groups
-    return told
+        document["effect"] = [clean(line) for line in run_labels.in_effect(result, summary_of(result))] + left
+        document["groups"] = groups
+    return document
 
 
 def _groups(row: Row) -> tuple[list[dict[str, Any]], list[str]]:

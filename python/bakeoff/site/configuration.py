@@ -28,13 +28,13 @@ class Words:
     """Where all rows are, if these are not all."""
 
 
-def of(shown: PlottedRun) -> list[Words]:
+def of(plotted: PlottedRun) -> list[Words]:
     """The tables of a run; those without rows are left out."""
-    run = shown.run
+    run = plotted.run
     made = [
-        Words("Flows", ("flow", "from > to", "control", "feedback", "sends", "when", "empty path"), _flows(shown)),
-        Words("Probes", ("probe", "from > to", "kind", "every", "when", "empty path"), _probes(shown)),
-        Words("Queues, as the engine reported them", ("queue", "qdisc in effect"), _queues(shown)),
+        Words("Flows", ("flow", "from > to", "control", "feedback", "sends", "when", "empty path"), _flows(plotted)),
+        Words("Probes", ("probe", "from > to", "kind", "every", "when", "empty path"), _probes(plotted)),
+        Words("Queues, as the engine reported them", ("queue", "qdisc in effect"), _queues(plotted)),
         Words(
             "Interfaces and cables, as asked for",
             ("interface", "leaving", "arriving", "cable", "rules"),
@@ -47,10 +47,10 @@ def of(shown: PlottedRun) -> list[Words]:
     return [table for table in made if table.rows]
 
 
-def _flows(shown: PlottedRun) -> list[list[str]]:
+def _flows(plotted: PlottedRun) -> list[list[str]]:
     found = []
-    for flow in shown.flows:
-        ran, ecn = shown.ran(flow)
+    for flow in plotted.flows:
+        ran, ecn = plotted.ran(flow)
         if flow.transport != "tcp":
             control, feedback = "UDP", ""
         else:
@@ -61,25 +61,25 @@ def _flows(shown: PlottedRun) -> list[list[str]]:
         sends = ", ".join([_source(flow.source), *extra])
         when = f"{flow.start_s:.4g} s to {flow.stop_s:.4g} s"
         way = f"{flow.from_} > {flow.to}"
-        found.append([flow.name, way, control, feedback, sends, when, _empty(shown, flow)])
+        found.append([flow.name, way, control, feedback, sends, when, _empty(plotted, flow)])
     return found
 
 
-def _probes(shown: PlottedRun) -> list[list[str]]:
+def _probes(plotted: PlottedRun) -> list[list[str]]:
     return [
         [
             probe.name, f"{probe.from_} > {probe.to}", f"{probe.proto}, {probe.size} bytes",
             f"{probe.every_s * 1e3:g} ms", f"{probe.start_s:.4g} s to {probe.stop_s:.4g} s",
-            _empty(shown, probe),
+            _empty(plotted, probe),
         ]
-        for probe in shown.run.probes
+        for probe in plotted.run.probes
     ]  # fmt: skip
 
 
-def _empty(shown: PlottedRun, flow: Traffic) -> str:
+def _empty(plotted: PlottedRun, flow: Traffic) -> str:
     """The round-trip time of its path while all queues are empty."""
     try:
-        return f"{shown.base_rtt_s(flow) * 1e3:.4g} ms"
+        return f"{plotted.base_rtt_s(flow) * 1e3:.4g} ms"
     except MeasureError:
         return ""
 
@@ -101,8 +101,8 @@ def _source(source: Source) -> str:
             return f"video at {'/'.join(f'{rate / 1e6:g}' for rate in rates)} Mbit/s in segments of {segment_s:g} s"
 
 
-def _queues(shown: PlottedRun) -> list[list[str]]:
-    return [[name, queue.qdisc] for name, queue in shown.result.counters.queues.items()]
+def _queues(plotted: PlottedRun) -> list[list[str]]:
+    return [[name, queue.qdisc] for name, queue in plotted.result.counters.queues.items()]
 
 
 def _interfaces(run: Run) -> list[list[str]]:

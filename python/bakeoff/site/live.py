@@ -149,7 +149,7 @@ class Live:
                     known[path] = (stamp, result)
             if path in known:
                 found.append(known[path][1])
-        told = [f"{path}: {why}" for path, (_, why) in bad.items()] + [f"{path}: {why}" for path, why in unreadable]
+        problems = [f"{path}: {why}" for path, (_, why) in bad.items()] + [f"{path}: {why}" for path, why in unreadable]
         same = before is not None and {p: s for p, (s, _) in known.items()} == {
             p: s for p, (s, _) in self._known.items()
         }
@@ -161,7 +161,7 @@ class Live:
                 contents = site_contents.gather(self.root, found)
                 version += 1
             except (BakeoffError, OSError) as error:
-                told.append(str(error))
+                problems.append(str(error))
         running, wanted = _running(self.root), _wanted(self.root)
         return _State(
             version,
@@ -170,7 +170,7 @@ class Live:
             wanted,
             [clean(name) for name in half] if running else [],
             0 if running else len(half),
-            [clean(line) for line in told],
+            [clean(line) for line in problems],
         )
 
     def _site(self) -> Site:

@@ -35,15 +35,15 @@ def cut(
     heads: Sequence[str], rows: Rows, folder: Path, name: str, most: int = ROWS
 ) -> tuple[list[list[str]], Whole | None]:
     """The rows that the page shows, and the file with all of them if these are not all, or not whole."""
-    shown = [[_short(cell) for cell in row] for row in rows[:most]]
-    if len(rows) <= most and shown == [list(row) for row in rows]:
-        return shown, None
-    return shown, Whole(len(shown), len(rows), _write([heads, *rows], folder, name))
+    short = [[_short(cell) for cell in row] for row in rows[:most]]
+    if len(rows) <= most and short == [list(row) for row in rows]:
+        return short, None
+    return short, Whole(len(short), len(rows), _write([heads, *rows], folder, name))
 
 
-def cut_lines(lines: Sequence[str], most: int, where: str) -> list[str]:
+def cut_lines(lines: Sequence[str], most: int, source: str) -> list[str]:
     """The first of several lines, and how many more there are in the file `where`."""
-    more = [f"and {len(lines) - most:,} more, in {where}"] if len(lines) > most else []
+    more = [f"and {len(lines) - most:,} more, in {source}"] if len(lines) > most else []
     return [*(_short(line) for line in lines[:most]), *more]
 
 
@@ -55,11 +55,11 @@ def _write(lines: Iterable[Sequence[str]], folder: Path, name: str) -> str:
     """The place of a new file below `folder`. The same table gives the same bytes."""
     target = folder / FOLDER
     target.mkdir(exist_ok=True)
-    place = f"{FOLDER}/{name}.csv.gz"
+    path = f"{FOLDER}/{name}.csv.gz"
     with (
-        (folder / place).open("xb") as file,
+        (folder / path).open("xb") as file,
         gzip.GzipFile("", "wb", 6, file, mtime=0) as packed,
         io.TextIOWrapper(packed, "utf-8", newline="") as text,
     ):
         csv.writer(text, lineterminator="\n").writerows(lines)
-    return place
+    return path

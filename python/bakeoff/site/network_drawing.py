@@ -296,7 +296,7 @@ def _pairs(names: Sequence[str]) -> list[Way]:
 def _lines(arrow: str, tree: Qdisc | None) -> list[Text]:
     if tree is None:
         return []
-    lines = [line for words in qdisc_words(tree) for line in textwrap.wrap(words, _WRAP, subsequent_indent=" ") or [""]]
+    lines = [line for text in qdisc_words(tree) for line in textwrap.wrap(text, _WRAP, subsequent_indent=" ") or [""]]
     lines = [f"{arrow} {lines[0]}", *lines[1:]]
     if len(lines) > _MOST_WORDS:
         lines = [*lines[: _MOST_WORDS - 1], "…"]

@@ -102,7 +102,7 @@ def document(contents: Contents) -> dict[str, Any]:
     for run in several:
         for axis in run.document.point:
             facets.setdefault(f"vary.{axis}", _Facet(f"vary.{axis}", f"Varied: {axis}"))
-    words: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     scenarios: dict[str, dict[str, Any]] = {}
     listed = []
     looked = flow_styles(page.result for page in contents.pages)
@@ -111,7 +111,7 @@ def document(contents: Contents) -> dict[str, Any]:
         name = f"{at.suite}/{at.scenario}"
         scenario = scenarios.setdefault(name, {"name": clean(name), "title": "", "axes": {}, "at": len(scenarios)})
         scenario["axes"].update(dict.fromkeys(at.point))
-        listed.append(_run(run, facets, words, looked, scenario["at"]))
+        listed.append(_run(run, facets, numbers, looked, scenario["at"]))
     order = {facet.key: _ordered(facet) for facet in facets.values()}
     chosen = [facet for facet in facets.values() if facet.values]
     for one in listed:
@@ -129,7 +129,7 @@ def document(contents: Contents) -> dict[str, Any]:
             {"name": scenario["name"], "axes": [f"vary.{axis}" for axis in scenario["axes"]]}
             for scenario in scenarios.values()
         ],
-        "words": list(words),
+        "words": list(numbers),
         "runs": listed,
     }
 
@@ -140,13 +140,13 @@ def script(contents: Contents) -> str:
 
 
 def _run(
-    run: Run, facets: Mapping[str, _Facet], words: dict[str, int], looked: FlowStyles, scenario: int
+    run: Run, facets: Mapping[str, _Facet], numbers: dict[str, int], looked: FlowStyles, scenario: int
 ) -> dict[str, Any]:
     first, row = run.pages[0], run.row
     best = next((page for page in run.pages if page.result.ok), first)
 
     def word(text: str) -> int:
-        return words.setdefault(clean(text), len(words))
+        return numbers.setdefault(clean(text), len(numbers))
 
     made: dict[str, Any] = {
         "id": best.id,
@@ -290,7 +290,7 @@ def _short(value: float | None, scale: float = 1.0) -> float | None:
 def _ordered(facet: _Facet) -> dict[int, int]:
     """From the number that a value got as it was met to its place in the order that people expect."""
     known = sorted(facet.values, key=lambda value: _order(facet.key, value))
-    return {facet.values[value]: place for place, value in enumerate(known)}
+    return {facet.values[value]: index for index, value in enumerate(known)}
 
 
 def _order(key: str, value: str) -> tuple[Any, ...]:
@@ -322,13 +322,13 @@ def campaigns(contents: Contents) -> list[Made]:
     groups: dict[tuple[str, ...], list[Page]] = {}
     for page in contents.pages:
         made = page.result.record.provenance
-        said = [page.campaign or contents.root.resolve().name, engine_of(page.result)]
+        cells = [page.campaign or contents.root.resolve().name, engine_of(page.result)]
         if made is None:
-            said += [page.result.record.versions.get("bakeoff", ""), "", "", "", ""]
+            cells += [page.result.record.versions.get("bakeoff", ""), "", "", "", ""]
         else:
             commit = f"{made.commit[:12]}{' with changes' if made.dirty else ''}" if made.commit else _UNKNOWN
-            said += [made.version, commit, str(made.model_epoch), shlex.join(made.command), made.note or ""]
-        groups.setdefault(tuple(clean(word) for word in said), []).append(page)
+            cells += [made.version, commit, str(made.model_epoch), shlex.join(made.command), made.note or ""]
+        groups.setdefault(tuple(clean(word) for word in cells), []).append(page)
     return [
         Made(name, str(len(pages)), engine, version, commit, epoch, _days(pages), command, note)
         for (name, engine, version, commit, epoch, command, note), pages in groups.items()

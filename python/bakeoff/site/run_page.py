@@ -67,10 +67,10 @@ def write(page: Page, folder: Path, site: Site) -> None:
     """Write the page of a run, and the files that it names, into the folder, which exists and is empty."""
     result = page.result
     summary = summary_of(result) if result.ok else None
-    shown = PlottedRun(_told(result, summary))
-    drawn, why = _charts(shown, summary)
+    plotted = PlottedRun(_with_summary(result, summary))
+    drawn, why = _charts(plotted, summary)
     if drawn:
-        (folder / SERIES).write_text(chart_data.script(drawn, _common(shown)), encoding="ascii")
+        (folder / SERIES).write_text(chart_data.script(drawn, _common(plotted)), encoding="ascii")
     taken = downloads.write(result, folder) if site.downloads else []
     numbers, all_numbers = cut(("measure", "this run", "all seeds"), _numbers(summary, page.row), folder, "all", NAMES)
     text = site.render(
@@ -81,7 +81,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
         record=result.record,
         run=result.run,
         title=run_labels.title(result),
-        lead=lead(shown),
+        lead=lead(plotted),
         wrong=_wrong(result, summary),
         tables=_tables(result, page.row, folder),
         numbers=numbers,
@@ -89,10 +89,10 @@ def write(page: Page, folder: Path, site: Site) -> None:
         charts=drawn,
         no_charts=why,
         said=charts.with_unit,
-        changes=_changes(shown),
-        window=shown.window,
+        changes=_changes(plotted),
+        window=plotted.window,
         network=network_drawing.drawing(result.run),
-        configuration=[_cut_words(table, folder) for table in configuration.of(shown)],
+        configuration=[_cut_words(table, folder) for table in configuration.of(plotted)],
         logs=_logs(result),
         downloads=taken,
         command=_command(page, site),
@@ -102,20 +102,20 @@ def write(page: Page, folder: Path, site: Site) -> None:
     (folder / "index.html").write_text(text, encoding="utf-8")
 
 
-def lead(shown: PlottedRun) -> str:
+def lead(plotted: PlottedRun) -> str:
     """What a run is, in a sentence or two: its title, its flows, where they meet, how long, on which engine."""
-    count = len(shown.flows)
-    flows = f"{count} flow{'s' * (count != 1)} ({caption.flows(shown)})"
+    count = len(plotted.flows)
+    flows = f"{count} flow{'s' * (count != 1)} ({caption.flows(plotted)})"
     # Of a run that failed nobody knows the queues.
-    queues = [text.rstrip(", ") for text in caption.queues(shown)]
+    queues = [text.rstrip(", ") for text in caption.queues(plotted)]
     more = f" and {len(queues) - _NAMED} more queues" if len(queues) > _NAMED else ""
-    where = f" through {'; '.join(queues[:_NAMED])}{more}" if queues else ", without a bottleneck"
-    heading = str(shown.run.title or "").strip()
+    bottlenecks = f" through {'; '.join(queues[:_NAMED])}{more}" if queues else ", without a bottleneck"
+    heading = str(plotted.run.title or "").strip()
     heading = f"{heading}{'' if heading.endswith(('.', '!', '?')) else '.'} " if heading else ""
-    return f"{heading}{flows}{where}; {shown.end_s:g} s on the engine {run_labels.engine_of(shown.result)}."
+    return f"{heading}{flows}{bottlenecks}; {plotted.end_s:g} s on the engine {run_labels.engine_of(plotted.result)}."
 
 
-def _told(result: Result, summary: Summary | None) -> Result:
+def _with_summary(result: Result, summary: Summary | None) -> Result:
     """The result; of one whose measures alone were kept with what its summary says of the counters."""
     if summary is None or result.record.kept == "all":
         return result
@@ -124,27 +124,27 @@ def _told(result: Result, summary: Summary | None) -> Result:
     return results.Result(result.path, result.record, counters=counters)
 
 
-def _charts(shown: PlottedRun, summary: Summary | None) -> tuple[list[charts.Chart], str]:
+def _charts(plotted: PlottedRun, summary: Summary | None) -> tuple[list[charts.Chart], str]:
     """The charts, and why there are none if so."""
     if summary is None:
         return [], "The run failed, and has no samples."
-    if shown.result.record.kept != "all":
+    if plotted.result.record.kept != "all":
         return [], "Only the measures of this run were kept, and no samples. The command at the end makes it again."
-    if not shown.result.parts:
+    if not plotted.result.parts:
         return [], "The run has no samples."
-    return charts.charts(shown, summary), "The run has no samples that a chart could show."
+    return charts.charts(plotted, summary), "The run has no samples that a chart could show."
 
 
-def _common(shown: PlottedRun) -> dict[str, Any]:
+def _common(plotted: PlottedRun) -> dict[str, Any]:
     """What all charts of a page have: the run's end, its steady state, and when something is changed [s]."""
-    at = sorted({float(change.at_s) for change in shown.run.changes})
-    return {"end": shown.end_s, "window": shown.window, "changes": at}
+    at = sorted({float(change.at_s) for change in plotted.run.changes})
+    return {"end": plotted.end_s, "window": plotted.window, "changes": at}
 
 
-def _changes(shown: PlottedRun) -> list[str]:
+def _changes(plotted: PlottedRun) -> list[str]:
     from bakeoff.plots.panels import changes
 
-    return changes(shown)
+    return changes(plotted)
 
 
 def _wrong(result: Result, summary: Summary | None) -> list[str]:

@@ -135,12 +135,12 @@ class Handler(BaseHTTPRequestHandler):
                 shutil.copyfileobj(file, self.wfile)
 
     def _say(self, status: HTTPStatus, text: str, *, body: bool = True, allow: bool = False) -> None:
-        said = f"{text}\n".encode(errors="backslashreplace")
+        message = f"{text}\n".encode(errors="backslashreplace")
         # What the request may hold besides is not read: the connection ends.
         self.close_connection = True
-        self._head(status, "text/plain; charset=utf-8", len(said), allow=allow)
+        self._head(status, "text/plain; charset=utf-8", len(message), allow=allow)
         if body:
-            self.wfile.write(said)
+            self.wfile.write(message)
 
     def _head(self, status: HTTPStatus, kind: str, length: int, *, allow: bool = False) -> None:
         self.send_response(status)

@@ -142,14 +142,14 @@ def _places(results: Iterable[Result], root: Path) -> dict[Path, str]:
     places = {}
     for result in results:
         parts = result.path.relative_to(root).parts or tuple(result.key.split("/"))
-        place = "/".join([RUNS, *map(safe, parts)])
-        count, wanted = 1, place
+        path = "/".join([RUNS, *map(safe, parts)])
+        count, wanted = 1, path
         # A stick may hold a file system that does not tell small letters from capitals.
-        while place.casefold() in taken:
+        while path.casefold() in taken:
             count += 1
-            place = f"{wanted}-{count}"
-        taken.add(place.casefold())
-        places[result.path] = place
+            path = f"{wanted}-{count}"
+        taken.add(path.casefold())
+        places[result.path] = path
     return places
 
 

@@ -145,16 +145,16 @@ def _write_chunk(task: tuple[Sequence[Page], Path, Site]) -> list[str]:
     pages, folder, site = task
     broken = []
     for page in pages:
-        place = folder / page.place
-        place.mkdir(parents=True)
+        path = folder / page.place
+        path.mkdir(parents=True)
         try:
-            write_run(page, place, site)
+            write_run(page, path, site)
         except BakeoffError as error:
-            files.discard(place)
-            place.mkdir()
+            files.discard(path)
+            path.mkdir()
             text = site.render("unreadable.html.j2", page.place, page=page, why=str(error))
-            (place / "index.html").write_text(text, encoding="utf-8")
-            (place / compare_data.FILE).write_text(compare_data.script(page), encoding="utf-8")
+            (path / "index.html").write_text(text, encoding="utf-8")
+            (path / compare_data.FILE).write_text(compare_data.script(page), encoding="utf-8")
             broken.append(str(error))
     return broken
 

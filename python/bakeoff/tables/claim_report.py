@@ -51,15 +51,15 @@ def _predicates(outcome: Outcome, size: Size | None) -> list[str]:
     lines = []
     if outcome.direction is not None:
         measured = ", ".join(f"{text} {value(ours)}" for text, ours in outcome.sides)
-        line = f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}"
+        line = f"  direction  {_phrase(outcome.direction)}{measured and '  ' + measured}"
         lines.append(_fill(line, 32, 0))
     if outcome.size is not None and size is not None:
         ours = f"ours {value(outcome.ours)}" if outcome.ours else ""
-        lines.append(f"  size       {_said(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
+        lines.append(f"  size       {_phrase(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
     return lines
 
 
-def _said(verdict: Verdict) -> str:
+def _phrase(verdict: Verdict) -> str:
     return f"{verdict!s:<17}"
 
 
@@ -240,16 +240,16 @@ def counts(verdicts: Iterable[tuple[str, str]]) -> str:
 
 def _state(cause: Cause, outcome: Outcome | None) -> str:
     """`set-up, shown`, or just `open`."""
-    told = cause_state(cause, outcome)
-    return told if told.startswith(cause.kind) else f"{cause.kind}, {told}"
+    state = cause_state(cause, outcome)
+    return state if state.startswith(cause.kind) else f"{cause.kind}, {state}"
 
 
 def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     """The same as a sentence."""
     if cause.kind == "open":
         return "The cause is open."
-    told = cause_state(cause, outcome)
-    return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
+    state = cause_state(cause, outcome)
+    return f"The cause lies in the {cause.kind}, {'as its test shows' if state == 'shown' else f'but it is {state}'}."
 
 
 def cause_test(each: Decided, *, markdown: bool = False) -> str:

@@ -147,7 +147,7 @@ def _joined(spec: Spec, record: Record, row: Row) -> str:
 
 def _together(names: Sequence[str], values: Sequence[Value], between: str = "/", nothing: str = "-") -> str:
     """Several numbers in one cell, and of how many repetitions they are if not of all."""
-    few = next((said for value in values if (said := partly(value))), "")
+    few = next((note for value in values if (note := partly(value))), "")
     plain = [float(value) if isinstance(value, Mean) else value for value in values]
     return between.join(formatted(name, value) or nothing for name, value in zip(names, plain, strict=True)) + few
 
@@ -404,15 +404,15 @@ def _cells(records: Sequence[Record], of: Mapping[int, str], names: Sequence[str
 
 def _flow_heads(table: Sequence[Row]) -> tuple[list[str], bool]:
     """The flows' headings, and whether a reader can tell from headings and axes which flow is which."""
-    heads, told = [], True
+    heads, complete = [], True
     for i in range(max(len(row.flows) for row in table)):
         names = {row.flows[i].name for row in table if i < len(row.flows)}
         heads.append(_head(names.pop()) if len(names) == 1 else f"flow {i + 1}")
         if names:
-            told &= all(
+            complete &= all(
                 parse(row.flows[i].cc or "?").name in " ".join(row.axes.values()) for row in table if i < len(row.flows)
             )
-    return heads, told
+    return heads, complete
 
 
 def _head(name: str) -> str:
@@ -462,7 +462,7 @@ def counts_shown(table: Sequence[Row]) -> str:
     names = _passed(table)
     if not names:
         return "marks, drops: of the bottleneck, over the whole run"
-    where = clean("/".join(names))
+    location = clean("/".join(names))
     first = next((row.flows[0].name for row in table if row.jain), None)
     shared = f"; ratio, Jain: of the flows that share the bottleneck of {clean(first)}" if first else ""
-    return f"marks, drops: of {where}, over the whole run; util: of {where}{shared}"
+    return f"marks, drops: of {location}, over the whole run; util: of {location}{shared}"

@@ -62,11 +62,11 @@ def _finding(each: Decided, elsewhere: Mapping[str, Recorded]) -> Finding:
     claim, outcome = each.claim, each.outcome
     cause = None if outcome.holds else claim.cause
     sides = [("", outcome.ours)] if outcome.ours else outcome.sides
-    where, says, published, why = (claim_report.part(each, name) for name in ("where", "says", "published", "cause"))
+    location, says, published, why = (claim_report.part(each, name) for name in ("where", "says", "published", "cause"))
     return Finding(
         document=claim.document,
         claim=claim.name.partition("/")[2],
-        where=where,
+        where=location,
         statement=says,
         published=published,
         ours=tuple((text, claim_report.value(ours)) for text, ours in sides),
@@ -137,14 +137,14 @@ def _entry(each: Finding) -> str:
         sides = [joined((code(text), value) if 0 < len(text) <= _SHORT else (value,)) for text, value in each.ours]
         numbers.append(f"ours {'; '.join(sides)}")
     verdict = _phrase(each.verdict)
-    told = [f"*{verdict}*{': ' if numbers else ''}{', '.join(numbers)}."]
-    told += [f"{engine.capitalize()}: {_phrase(of).lower()}." for engine, of in each.elsewhere.items()
+    parts = [f"*{verdict}*{': ' if numbers else ''}{', '.join(numbers)}."]
+    parts += [f"{engine.capitalize()}: {_phrase(of).lower()}." for engine, of in each.elsewhere.items()
              if of != each.verdict]  # fmt: skip
     if each.says:
-        told.append(f"*Cause* ({each.cause.removesuffix(', shown')}): {escaped(_first(each.says))}")
+        parts.append(f"*Cause* ({each.cause.removesuffix(', shown')}): {escaped(_first(each.says))}")
     if each.tried and each.cause.startswith("open"):
-        told.append(f"*Tried*: {escaped(_first(each.tried[0]))}")
-    return f"- **{escaped(each.claim)}**: {escaped(each.statement)} {' '.join(told)}\n"
+        parts.append(f"*Tried*: {escaped(_first(each.tried[0]))}")
+    return f"- **{escaped(each.claim)}**: {escaped(each.statement)} {' '.join(parts)}\n"
 
 
 def _phrase(verdict: Recorded) -> str:

@@ -291,13 +291,13 @@ def _base_rtt(row: Row, flow: str) -> float | None:
 def _queues(row: Row) -> Iterator[Record]:
     for name, several in _rated(row):
         qdiscs = dict.fromkeys(queue.qdisc for one in several for queue in one.queues)
-        told = dict.fromkeys(one.queues[0].delay_of for one in several if one.delay_s)
+        sources = dict.fromkeys(one.queues[0].delay_of for one in several if one.delay_s)
         yield {
             **_of(row),
             "queue": name,
             "qdisc": "; ".join(qdiscs),
             "flows": ", ".join(several[0].rated.flows),
-            "delay_of": ", ".join(str(of) for of in told) or None,
+            "delay_of": ", ".join(str(of) for of in sources) or None,
             **_numbers(several, "", _QUEUE),
         }
 

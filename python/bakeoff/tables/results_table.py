@@ -91,8 +91,8 @@ def render(
             "warnings": [warning] if warning else [],
         }
         return json.dumps(document, indent=2, allow_nan=False) + "\n"
-    shown = {row for row, _ in found}
-    notes = _remarks([row for row in table if row in shown], left_out)
+    kept = {row for row, _ in found}
+    notes = _remarks([row for row in table if row in kept], left_out)
     blocks = [*_blocks(found, kind, names), *_distances(distances)]
     return markup.written(format, blocks, notes, [warning] if warning else [], width=width, colour=colour)
 
@@ -195,8 +195,8 @@ def _averaged(table: Sequence[Row]) -> list[str]:
     if not changes:
         return []
     more = f" and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
-    told = "; ".join(changes[:_CHANGES_SHOWN]) + more
-    return [f"* averages over what changes in the window ({told}); --rows phases has each part"]
+    text = "; ".join(changes[:_CHANGES_SHOWN]) + more
+    return [f"* averages over what changes in the window ({text}); --rows phases has each part"]
 
 
 def _remarks(table: Sequence[Row], left_out: Sequence[str]) -> list[str]:

@@ -27,8 +27,8 @@ def in_effect(result: Result, summary: Summary) -> list[str]:
     for name, flow in summary.flows.items():
         ran = "UDP" if flow.transport == "udp" else f"{cc_words(flow.cc)}, {ecn_words(flow.ecn)}"
         flows.setdefault(ran, []).append(name)
-    told = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
-    lines += ["; ".join(told)] if told else []
+    parts = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
+    lines += ["; ".join(parts)] if parts else []
     lines.append(f"engine {engine_of(result)}, seed {result.run.seed}")
     return lines
 

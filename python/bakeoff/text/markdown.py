@@ -41,10 +41,10 @@ def paragraph(text: str) -> str:
 
 def code(text: str) -> Markdown:
     """The text as code."""
-    shown = clean(text)
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
-    room = " " if shown.startswith("`") or shown.endswith("`") else ""
-    return Markdown(f"{fence}{room}{shown}{room}{fence}")
+    cleaned = clean(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", cleaned)), default=0))
+    room = " " if cleaned.startswith("`") or cleaned.endswith("`") else ""
+    return Markdown(f"{fence}{room}{cleaned}{room}{fence}")
 
 
 def joined(parts: Iterable[str], between: str = " ") -> Markdown:

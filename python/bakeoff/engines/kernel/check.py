@@ -293,7 +293,7 @@ class _Probed(msgspec.Struct):
     modules: dict[str, str | None]
     trials: dict[str, str | None]
 
-    def said(self, trial: str) -> str | None:
+    def error_of(self, trial: str) -> str | None:
         """The outcome of a trial."""
         return self.trials.get(trial, "it was not tried")
 
@@ -301,7 +301,9 @@ class _Probed(msgspec.Struct):
 def _findings(kernel: BuiltKernel, probed: _Probed) -> list[Finding]:
     available = set(probed.congestion_controls)
     findings = [Finding("clock", "HZ 1000", *_hz(kernel)), Finding("clock", "htb burst", *_burst(probed.htb_class))]
-    findings += [Finding("module", Path(path).name, said is None, said or "") for path, said in probed.modules.items()]
+    findings += [
+        Finding("module", Path(path).name, error is None, error or "") for path, error in probed.modules.items()
+    ]
     for name in sorted(available.union(CONGESTION_CONTROLS)):
         ok = name in available
         findings.append(
@@ -309,28 +311,28 @@ def _findings(kernel: BuiltKernel, probed: _Probed) -> list[Finding]:
         )
     for kind in sorted(qdiscs()):
         symbol = _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")
-        findings.append(_judge(kernel, "qdisc", kind, symbol, probed.said(f"qdisc {kind}")))
+        findings.append(_judge(kernel, "qdisc", kind, symbol, probed.error_of(f"qdisc {kind}")))
     for (kind, name), (symbol, _) in _OTHERS.items():
-        findings.append(_judge(kernel, kind, name, symbol, probed.said(f"{kind} {name}")))
+        findings.append(_judge(kernel, kind, name, symbol, probed.error_of(f"{kind} {name}")))
     return findings
 
 
-def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | None) -> Finding:
-    if said is None:
+def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, error: str | None) -> Finding:
+    if error is None:
         return Finding(kind, name, True, "")
     if kind == "qdisc" and name in module_qdiscs.offered(kernel.modules):
-        return Finding(kind, name, False, said)
+        return Finding(kind, name, False, error)
     if kernel.options.get(symbol, "n") == "n":
         return Finding(kind, name, False, _lacks(kernel, symbol))
     # The kernel has it: the program that was to ask for it is missing or too old.
-    if re.search(r"No such file|Unknown qdisc|What is|unknown|Unknown", said):
+    if re.search(r"No such file|Unknown qdisc|What is|unknown|Unknown", error):
         return Finding(
             kind,
             name,
             False,
-            f"this kernel has it, the program does not: {said}; 'bakeoff kernel fetch-programs' gets a newer one",
+            f"this kernel has it, the program does not: {error}; 'bakeoff kernel fetch-programs' gets a newer one",
         )
-    return Finding(kind, name, False, said)
+    return Finding(kind, name, False, error)
 
 
 def _lacks(kernel: BuiltKernel, symbol: str) -> str:
@@ -347,11 +349,11 @@ def _hz(kernel: BuiltKernel) -> tuple[bool, str]:
     return hz == "1000", "" if hz == "1000" else f"CONFIG_HZ={hz}: timers of TCP and htb are coarser than in the suites"
 
 
-def _burst(shown: str) -> tuple[bool, str]:
+def _burst(output: str) -> tuple[bool, str]:
     """htb's default burst at 50 Mbit/s: 1600 bytes (a packet) with high-resolution timers, 7850 and more without."""
-    match = re.search(r"\bburst (\S+)", shown)
+    match = re.search(r"\bburst (\S+)", output)
     if match is None:
-        return False, f"tc did not show a burst: {shown!r}"
+        return False, f"tc did not show a burst: {output!r}"
     ok = match[1] in {"1600b", "1599b"}
     return ok, "" if ok else f"burst {match[1]} instead of 1600b: timers are not in high resolution"
 

@@ -38,17 +38,17 @@ def report(kernel: BuiltKernel) -> check.Report:
     """
     if kernel.foreign:
         return check.check_kernel(kernel)
-    place = kernel.binary.with_name(NAME)
+    path = kernel.binary.with_name(NAME)
     key = _key(kernel)
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        kept = msgspec.json.decode(files.read(place, _MOST), type=_Kept)
+        kept = msgspec.json.decode(files.read(path, _MOST), type=_Kept)
         if kept.key == key:
             return kept.report
     found = check.check_kernel(kernel)
     if all(finding.ok for finding in found.findings if finding.kind == "boot"):
         # The folder may be another user's: then each command asks for itself.
         with contextlib.suppress(OSError):
-            _write(place, msgspec.json.encode(_Kept(key, found)))
+            _write(path, msgspec.json.encode(_Kept(key, found)))
     return found
 
 
@@ -65,11 +65,11 @@ def _key(kernel: BuiltKernel) -> str:
     return digest.hexdigest()
 
 
-def _write(place: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Whole or not at all: another command may be reading it."""
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{NAME}-") as folder:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{NAME}-") as folder:
         made = Path(folder, NAME)
         made.write_bytes(content)
         # Other users may boot kernels from this cache.
         made.chmod(0o644)
-        made.replace(place)
+        made.replace(path)

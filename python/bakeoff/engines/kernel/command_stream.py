@@ -63,8 +63,8 @@ class CommandStream:
     def attached(self) -> Iterator[None]:
         """Pass on until the block ends; then the terminal is as it was before."""
         before = {number: signal.getsignal(number) for number in (signal.SIGWINCH, signal.SIGINT)}
-        told = threading.Thread(target=self._tell, daemon=True)
-        self._listener = threading.Thread(target=self._listen, args=(told,), daemon=True)
+        listener = threading.Thread(target=self._tell, daemon=True)
+        self._listener = threading.Thread(target=self._listen, args=(listener,), daemon=True)
         self._listener.start()
         if self.terminal:
             signal.signal(signal.SIGWINCH, lambda *_: self._note(b"w"))
@@ -76,8 +76,8 @@ class CommandStream:
             for number, handler in before.items():
                 signal.signal(number, handler)
             self._note(b"q")
-            if told.is_alive():
-                told.join()
+            if listener.is_alive():
+                listener.join()
             if self._saved is not None:
                 termios.tcsetattr(_IN, termios.TCSADRAIN, self._saved)
             for end in (self._to_guest, self._asked, self._ask):
@@ -94,14 +94,14 @@ class CommandStream:
             raise KeyboardInterrupt
         self._note(b"s")
 
-    def _listen(self, told: threading.Thread) -> None:
+    def _listen(self, listener: threading.Thread) -> None:
         with self._from_guest as guest:
             while len(head := guest.read(_HEAD.size)) == _HEAD.size:
                 kind, length = _HEAD.unpack(head)
                 payload = guest.read(length)
                 if kind == b"r" and not self.ready:
                     self._begin()
-                    told.start()
+                    listener.start()
                 elif kind in (b"o", b"e"):
                     try:
                         _write(_ERR if kind == b"e" else _OUT, payload)

@@ -33,17 +33,17 @@ def taken() -> Iterator[int | None]:
 def _take(until_end: ExitStack) -> int | None:
     cores = sorted(os.sched_getaffinity(0))
     try:
-        place = until_end.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        endpoint = until_end.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         ways = ((core, _NAME.format(core=core, boots=boots)) for boots in count() for core in cores)
-        return next(core for core, name in ways if _is_free(place, name))
+        return next(core for core, name in ways if _is_free(endpoint, name))
     except OSError:
         return None
 
 
-def _is_free(place: socket.socket, name: str) -> bool:
+def _is_free(endpoint: socket.socket, name: str) -> bool:
     """Give `place` this name, unless another has it."""
     try:
-        place.bind(name)
+        endpoint.bind(name)
     except OSError as problem:
         if problem.errno != errno.EADDRINUSE:
             raise

@@ -44,9 +44,9 @@ def trial(commands: list[list[str]]) -> str | None:
     if _libc.unshare(_CLONE_NEWNET) != 0:
         return f"unshare: {os.strerror(ctypes.get_errno())}"
     for command in commands:
-        said = attempt(command)
-        if said is not None:
-            return said
+        error = attempt(command)
+        if error is not None:
+            return error
     return None
 
 
@@ -63,8 +63,8 @@ def probe(script: dict[str, Any]) -> dict[str, Any]:
     _libc.unshare(_CLONE_NEWNET)
     for command in script["htb"]:
         attempt(command)
-    shown = subprocess.run(script["htb_show"], capture_output=True, text=True, errors="replace", check=False)
-    return result | {"htb_class": shown.stdout.strip()}
+    output = subprocess.run(script["htb_show"], capture_output=True, text=True, errors="replace", check=False)
+    return result | {"htb_class": output.stdout.strip()}
 
 
 def main() -> None:

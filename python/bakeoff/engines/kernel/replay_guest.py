@@ -177,7 +177,7 @@ def device_pair() -> None:
 def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dict[str, Any]:
     """One sequence of arrivals through one qdisc."""
     device_pair()
-    frames = [frame(number, a[1], a[2], a[4]) for number, a in enumerate(arrivals)]
+    packets = [frame(number, a[1], a[2], a[4]) for number, a in enumerate(arrivals)]
     offset = realtime_offset()
     wire = Wire()
     base = (time.monotonic_ns() // _ALIGNMENT_NS + 1) * _ALIGNMENT_NS
@@ -198,7 +198,7 @@ def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dic
             priority = arrival[3]
             wire.source.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
         try:
-            wire.source.send(frames[number])
+            wire.source.send(packets[number])
         except OSError as error:
             # How the kernel tells a sender that the qdisc dropped a packet at once.
             if error.errno != errno.ENOBUFS:
@@ -207,12 +207,12 @@ def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dic
     while silent < _SILENCE_S:
         time.sleep(1)
         silent = 0 if wire.read() else silent + 1
-    shown = "".join(run(command) for command in job["show"])
+    output = "".join(run(command) for command in job["show"])
     wire.close()
     return {
         "arrivals": [wire.arrivals[number] - offset for number in range(len(arrivals))],
         "departures": [(number, at - offset, ecn) for number, at, ecn in wire.departures],
-        "show": shown,
+        "show": output,
     }
 
 

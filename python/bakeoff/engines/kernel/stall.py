@@ -50,20 +50,20 @@ class Watch:
     def __call__(self) -> str | None:
         """Why the boot has to end; None while time passes."""
         now = time.monotonic()
-        told: _Progress | None
+        progress: _Progress | None
         try:
-            told = jsonfile.decoded(files.plain_bytes(self.path, _MOST), PROGRESS, _Progress)
+            progress = jsonfile.decoded(files.plain_bytes(self.path, _MOST), PROGRESS, _Progress)
         except BakeoffError:
             # Not there yet, or being rewritten.
-            told = self.last
-        if told is None or told != self.last:
-            self.last, self.since = told, now
+            progress = self.last
+        if progress is None or progress != self.last:
+            self.last, self.since = progress, now
             return None
         if now - self.since < self.patience_s:
             return None
-        at = "before the run" if told.t_s is None else f"at t = {told.t_s:.3f} s"
+        at = "before the run" if progress.t_s is None else f"at t = {progress.t_s:.3f} s"
         lines = {program.name: f"'{program.name}' ({' '.join(program.argv)})" for program in self.run.programs}
-        running = [lines[name] for name in told.running if name in lines]
+        running = [lines[name] for name in progress.running if name in lines]
         who = (
             f"the program {running[0]} never sleeps"
             if len(running) == 1

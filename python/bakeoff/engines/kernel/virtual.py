@@ -168,8 +168,8 @@ class VirtualTime:
         hz = self.kernel.options.get("HZ", "unknown")
         others = sorted({str(node.hz) for node in run.nodes} - {hz})
         ticks = [f"nodes[].hz: {', '.join(others)} asked for: the kernel's HZ is {hz}"] if others else []
-        told = [guest.note] if guest.note else []
-        return replace(made, notes=(*made.notes, *ticks, *told))
+        notes = [guest.note] if guest.note else []
+        return replace(made, notes=(*made.notes, *ticks, *notes))
 
     def execute(self, run: Run, folder: Path) -> Outcome:
         """See `Engine.execute`. RunError if the set-up, the kernel or the agent failed."""
@@ -206,8 +206,8 @@ class VirtualTime:
         (folder / PROGRESS).unlink(missing_ok=True)
         plan.remove_files(folder)
         judge(folder, outcome.status, outcome.reason, plan.captures)
-        if said := console.trouble(read_console(outcome.console)):
-            raise RunError(f"kernel: {said}; see {outcome.console.name}")
+        if trouble := console.trouble(read_console(outcome.console)):
+            raise RunError(f"kernel: {trouble}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
         series, counters, counted = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
@@ -371,19 +371,19 @@ def judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, 
     from bakeoff.engines.lab import pcapng
 
     path = folder / STATUS
-    told = _told(path) if os.path.lexists(path) else None
+    ended = _read_end(path) if os.path.lexists(path) else None
     if status != "ok":
         raise RunError(f"kernel: {status}: {reason}")
-    if told is None:
+    if ended is None:
         raise RunError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
-    if told.status != "ok":
+    if ended.status != "ok":
         spent = pcapng.spent(folder, captured)
         if spent is not None:
             raise RunError(spent)
-        raise RunError(f"{told.phase}: {told.error}")
+        raise RunError(f"{ended.phase}: {ended.error}")
 
 
-def _told(path: Path) -> _Ended:
+def _read_end(path: Path) -> _Ended:
     """What the guest says of its end. RunError if it says nothing of the kind: it may be anybody's kernel."""
     try:
         return msgspec.json.decode(files.plain_bytes(path, _MOST_STATUS), type=_Ended)

@@ -138,10 +138,10 @@ def document(
     With a `node`, only what that machine does; `epoch` is t = 0.
     """
 
-    def ours(where: str) -> bool:
-        return node is None or where == node
+    def ours(folder: str) -> bool:
+        return node is None or folder == node
 
-    told: Document = {
+    document: Document = {
         "format": 1,
         "sample_interval_s": run.sample_interval_s,
         "duration_s": run.duration_s,
@@ -169,13 +169,13 @@ def document(
     }
     programs = [_program(program, Path(output).parent, find_program) for program in plan.programs if ours(program.node)]
     if programs:
-        told["programs"] = programs
-    return told
+        document["programs"] = programs
+    return document
 
 
 def _program(program: Planned, folder: Path, find_program: dict[str, str]) -> Program:
     """What the agent is told of a program whose results lie in `folder`."""
-    told: Program = {
+    entry: Program = {
         "name": program.name,
         "netns": program.netns,
         "argv": [find_program.get(program.argv[0], program.argv[0]), *program.argv[1:]],
@@ -184,7 +184,7 @@ def _program(program: Planned, folder: Path, find_program: dict[str, str]) -> Pr
     }
     if program.folder:
         own = folder / program.folder
-        told |= {"error": str(own / layout.PROGRAM_ERR), "folder": str(own), "exit": program.exit}
+        entry |= {"error": str(own / layout.PROGRAM_ERR), "folder": str(own), "exit": program.exit}
         if program.stop_s is not None:
-            told["stop_s"] = program.stop_s
-    return told
+            entry["stop_s"] = program.stop_s
+    return entry

@@ -46,19 +46,19 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     log = files.plain_text(folder / layout.TEARDOWN_LOG)
     check_bursts(plan, setup_log)
     notes = unwanted.check(run, plan, setup_log, log)
-    told = tool_output.read(run, plan, folder, summaries)
-    scenario_programs.read(run, folder, tool_output.started(summaries), told)
-    for part, more in told.counters.items():
+    tools = tool_output.read(run, plan, folder, summaries)
+    scenario_programs.read(run, folder, tool_output.started(summaries), tools)
+    for part, more in tools.counters.items():
         summary[part].update(more)
     for flow in run.flows:
         if (
             flow.transport == "tcp"
-            and flow.name not in told.counters["sources"]
+            and flow.name not in tools.counters["sources"]
             and _begins(flow)
             and summary["sources"].get(flow.name, {}).get("connected_s") is None
         ):
             raise RunError(f"flow '{flow.name}' never connected")
-    frame = tool_output.added(without_clocks(series(*tsvs)), told, run)
+    frame = tool_output.added(without_clocks(series(*tsvs)), tools, run)
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
     if run.programs:
@@ -72,7 +72,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
         target = (folder / file).with_suffix(".pcapng")
         pcapng.convert(folder / file, target, name, len(plan.captures), comment=pcapng.comment(run))
         (folder / file).unlink()
-    return frame, Counters.of(counted, layout.COUNTERS), [*notes, *told.notes]
+    return frame, Counters.of(counted, layout.COUNTERS), [*notes, *tools.notes]
 
 
 def _begins(flow: Flow) -> bool:
@@ -109,11 +109,11 @@ def series(*tsvs: Path) -> pl.DataFrame:
     import polars as pl
 
     schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
-    frames = []
+    parts = []
     for tsv in tsvs:
         with files.plain_opened(tsv, most=_MOST_SAMPLES) as file:
-            frames.append(pl.read_csv(file, separator="\t", comment_prefix="#", quote_char=None, schema=schema))
-    return pl.concat(frames).sort(["kind", "name", "metric", "time"], maintain_order=True)
+            parts.append(pl.read_csv(file, separator="\t", comment_prefix="#", quote_char=None, schema=schema))
+    return pl.concat(parts).sort(["kind", "name", "metric", "time"], maintain_order=True)
 
 
 def without_clocks(frame: pl.DataFrame) -> pl.DataFrame:
@@ -135,14 +135,14 @@ def counters(
     flows = {}
     for flow in run.flows:
         sent, received = summary["sources"].get(flow.name, {}), summary["sinks"].get(flow.name, {})
-        told = {key: sent[key] for key in _SOURCE if key in sent}
+        source = {key: sent[key] for key in _SOURCE if key in sent}
         # TCP's receiver is asked for tcpi_received_ce; the one of datagrams counts by itself.
         arrived = [received[key] for key in ("received_ce", "ce") if key in received]
-        if flow.transport == "udp" and "sent_packets" in told:
+        if flow.transport == "udp" and "sent_packets" in source:
             # Senders of datagrams count their payload; results count frames, as the simulator does.
-            told["sent_bytes"] += told["sent_packets"] * UDP_FRAME
+            source["sent_bytes"] += source["sent_packets"] * UDP_FRAME
         flows[flow.name] = {
-            **told,
+            **source,
             "received_bytes": received.get("received_bytes", 0),
             **({"received_ce": arrived[0]} if arrived else {}),
             **({"objects": sent["objects"]} if "objects" in sent else {}),
@@ -185,16 +185,16 @@ def check_bursts(plan: Plan, setup_log: str) -> None:
 def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
     """The counters that the agents read, and the configuration that tc shows."""
     printed = tc_show.sections(teardown_log)
-    shown: dict[tuple[str, str], str] = {}
+    outputs: dict[tuple[str, str], str] = {}
     for command in plan.statistics:
         if command.argv[0] in ("tc", agent.NAME) and "qdisc" in command.argv:
             # What the agent shows, tc shows as well, without its words.
             end = command.node, command.argv[-1]
-            shown[end] = printed.get(command.line(), "") + shown.get(end, "")
+            outputs[end] = printed.get(command.line(), "") + outputs.get(end, "")
     found = {}
     for queue in plan.queues:
         counted = summary["queues"].get(queue.name)
-        words = tc_show.configured(shown.get((queue.node, queue.dev), ""), queue.at)
+        words = tc_show.configured(outputs.get((queue.node, queue.dev), ""), queue.at)
         if counted is None or words is None:
             raise RunError(f"{queue.name}: there is no qdisc at '{queue.at}' of {queue.dev} after the run")
         found[queue.name] = {

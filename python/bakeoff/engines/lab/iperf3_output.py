@@ -94,10 +94,10 @@ def _intervals(printed: object) -> list[Interval]:
         shared = part.sum if len(several) == 1 else {}
         streams = []
         for number, stream in enumerate(several):
-            told = shared | stream
-            span = msgspec.convert(told, _Span)
+            values = shared | stream
+            span = msgspec.convert(values, _Span)
             length = span.end - (before if span.start is None else span.start)
-            streams.append({"socket": number, "seconds": max(length, 0.0)} | told)
+            streams.append({"socket": number, "seconds": max(length, 0.0)} | values)
         before = msgspec.convert(streams[0], _Span).end
         found.append(msgspec.convert({"streams": streams}, Interval))
     return found

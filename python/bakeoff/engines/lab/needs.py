@@ -34,17 +34,17 @@ def lacking(plan: Plan, tried: Tried) -> Iterator[tuple[str, str]]:
         if words[:3] in (("tc", "qdisc", "add"), ("tc", "qdisc", "replace")) and "ingress" not in words:
             kind = words[words.index("handle") + 2]
             options = qdiscs().get(kind, "").split()
-            said = tried(command.node, ("tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *options))
-            if "qdisc kind is unknown" in said or "Unknown qdisc" in said:
+            error = tried(command.node, ("tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *options))
+            if "qdisc kind is unknown" in error or "Unknown qdisc" in error:
                 yield command.line(), f"has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})"
         for kind, symbol in _DEVICES.items():
             if words[:3] == ("ip", "link", "add") and kind in words:
-                said = tried(command.node, ("ip", "link", "add", "probe0", "type", kind))
-                if "Unknown device type" in said:
+                error = tried(command.node, ("ip", "link", "add", "probe0", "type", kind))
+                if "Unknown device type" in error:
                     yield command.line(), f"has no {kind} devices: module {kind} (CONFIG_{symbol})"
         for action, options_of in _ACTIONS.items():
             if words[:2] == ("tc", "filter") and action in words:
-                said = tried(command.node, ("tc", "actions", "add", "action", *options_of))
-                if "Failed to load TC action module" in said:
+                error = tried(command.node, ("tc", "actions", "add", "action", *options_of))
+                if "Failed to load TC action module" in error:
                     symbol = f"CONFIG_NET_ACT_{action.upper()}"
                     yield command.line(), f"has no action {action}: module act_{action} ({symbol})"

@@ -213,7 +213,7 @@ class Plan:
         parts += ["# set-up", *(command.line() + (" &" if command.background else "") for command in self.setup)]
         if self.changes:
             parts += ["# changes", *(f"{command.at_s:g} s  {command.line()}" for command in self.changes)]
-        parts += ["# traffic", *(_told(role) for role in self.roles)]
+        parts += ["# traffic", *(_described(role) for role in self.roles)]
         parts += [
             f"{program.line()}" + (" &" if program.start_s is None else f"  at {program.start_s:g} s")
             for program in self.programs
@@ -223,10 +223,10 @@ class Plan:
         return "\n".join(parts) + "\n"
 
 
-def _told(role: Role) -> str:
+def _described(role: Role) -> str:
     hidden = ("role", "node", "netns", "source")
-    words = {key: value for key, value in role.items() if key not in hidden and value is not None}
+    fields = {key: value for key, value in role.items() if key not in hidden and value is not None}
     offered = role["source"] if role["role"] == "tcp-source" or role["role"] == "udp-source" else {}
     source = " ".join(str(value) for value in offered.values())
-    told = " ".join(f"{key}={value}" for key, value in words.items())
-    return f"{role['node']}: {role['role']} {told} {source}".rstrip()
+    text = " ".join(f"{key}={value}" for key, value in fields.items())
+    return f"{role['node']}: {role['role']} {text} {source}".rstrip()

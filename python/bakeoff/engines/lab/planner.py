@@ -77,8 +77,8 @@ def plan(
     ]
     run = versions.plain(run, qdiscs_offered)
     if sce.by_module(versions_offered):
-        run, told = sce.on_accecn(run)
-        notes += told
+        run, remarks = sce.on_accecn(run)
+        notes += remarks
     net = topology(run, prefix, machines)
     if run.tunnels and machines is not None:
         raise RefusedError(f"tunnels[0]: '{run.tunnels[0].name}': the lab sets up no tunnels between machines")
@@ -283,10 +283,10 @@ def _shown(
     return commands
 
 
-def _statistics(run: Run, shown: list[Command], net: Topology, *, own_kernel: bool) -> list[Command]:
+def _statistics(run: Run, show_commands: list[Command], net: Topology, *, own_kernel: bool) -> list[Command]:
     kernels = run.nodes if net.namespaces[run.nodes[0].name] is None else run.nodes[:1]
     commands = [Command(node.name, ("uname", "-a")) for node in kernels]
-    commands += shown
+    commands += show_commands
     for index, node in enumerate(run.nodes):
         netns = net.namespaces[node.name]
         keys = nodes.sysctls(node, f"nodes[{index}]", netns)

@@ -52,10 +52,10 @@ def pacing(run: Run) -> list[Parameter]:
             paced.append((f"nodes: '{flow.from_}' has {PACING} {own}", own == "1"))
         else:
             paced.append((f"flows[{index}].cc: '{flow.cc}' has pacing {own}", own == "on"))
-    for told, value in paced:
+    for note, value in paced:
         if value != paced[0][1]:
             raise RefusedError(
-                f"{told}, but {paced[0][0]}, and the module {MODULE} has one pacing for a kernel; "
+                f"{note}, but {paced[0][0]}, and the module {MODULE} has one pacing for a kernel; "
                 f"expected the same for all flows of SCE"
             )
     return [Parameter(MODULE, "sce_pacing", "1")] if paced and paced[0][1] else []
@@ -82,8 +82,8 @@ def on_accecn(run: Run) -> tuple[Run, list[str]]:
             changed = {key: value for key, value in wanted.items() if sysctls.get(key) != value}
             if ecn != "0" and changed:
                 sysctls |= changed
-                told = " and ".join(f"'{key}' is {value}" for key, value in changed.items())
-                notes.append(f"{place}: {told}, so that '{node.name}' grants AccECN to senders of SCE")
+                text = " and ".join(f"'{key}' is {value}" for key, value in changed.items())
+                notes.append(f"{place}: {text}, so that '{node.name}' grants AccECN to senders of SCE")
         elif node.name in receivers and ecn in ("3", "4", "5"):
             notes.append(f"{place}: '{node.name}' grants AccECN, so that senders see marks of SCE without '{ECHO}'")
         nodes.append(node.model_copy(update={"sysctls": sysctls}))

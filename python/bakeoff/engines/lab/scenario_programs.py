@@ -63,7 +63,7 @@ def folders(plan: Plan) -> list[str]:
     return [layout.PROGRAMS, *own] if own else []
 
 
-def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: tool_output.Told) -> None:
+def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], tools: tool_output.ToolOutput) -> None:
     """Take over what the programs tell of their flows and probes; `started` is `tool_output.started`.
 
     RunError names the output that is not what was expected.
@@ -78,12 +78,12 @@ def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: to
         try:
             if program.measures == "flow":
                 udp = next(flow.transport == "udp" for flow in run.flows if flow.name == program.name)
-                tool_output.iperf3(tool_output.document(text), program.name, started_s, told, udp=udp)
+                tool_output.iperf3(tool_output.document(text), program.name, started_s, tools, udp=udp)
             elif _PINGED.search(text):
-                ping(text, program.name, epoch_ns / 1e9, told)
+                ping(text, program.name, epoch_ns / 1e9, tools)
             else:
-                tool_output.irtt(irtt_json.parse(text[text.index("{") :].encode(), file), program.name, epoch_ns, told)
-            tool_output.need_finite(told.rows)
+                tool_output.irtt(irtt_json.parse(text[text.index("{") :].encode(), file), program.name, epoch_ns, tools)
+            tool_output.need_finite(tools.rows)
         except RunError:
             raise
         except tool_output.NOT_ITS as error:
@@ -93,20 +93,20 @@ def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: to
             ) from error
 
 
-def ping(text: str, name: str, epoch_s: float, told: tool_output.Told) -> None:
+def ping(text: str, name: str, epoch_s: float, tools: tool_output.ToolOutput) -> None:
     """`ping -D`: a round trip per answer, at the time when the request was sent; and a loss where none came."""
     sent, received = map(int, _PINGED.findall(text)[-1])
     answers = {int(number): (float(at), float(rtt_ms) / 1e3) for at, number, rtt_ms in _PING.findall(text)}
     for at, rtt_s in answers.values():
-        told.rows.append((at - rtt_s - epoch_s, "probe", name, "rtt", rtt_s))
+        tools.rows.append((at - rtt_s - epoch_s, "probe", name, "rtt", rtt_s))
     if len(answers) < received:
         raise ValueError(f"{received} answers, and {len(answers)} lines with a time")
     if answers:
         # Requests leave at even distances: those without an answer left between the others.
         first, last = min(answers), max(answers)
-        begin, end = (answers[number][0] - answers[number][1] for number in (first, last))
-        every = (end - begin) / (last - first) if last > first else 1.0
+        start, end = (answers[number][0] - answers[number][1] for number in (first, last))
+        every = (end - start) / (last - first) if last > first else 1.0
         lost = set(range(1, sent + 1)) - set(answers)
-        rows = [(begin + (number - first) * every - epoch_s, "probe", name, "lost", 1.0) for number in sorted(lost)]
-        told.rows += rows
-    told.counters["probes"][name] = {"sent": sent, "received": received}
+        rows = [(start + (number - first) * every - epoch_s, "probe", name, "lost", 1.0) for number in sorted(lost)]
+        tools.rows += rows
+    tools.counters["probes"][name] = {"sent": sent, "received": received}

@@ -44,8 +44,8 @@ def configured(text: str, at: str) -> str | None:
 
     `text` is what `tc -s -d qdisc show dev DEV` printed.
     """
-    shown = filter(None, (_QDISC.fullmatch(line.strip()) for line in text.splitlines()))
-    return next((f"{one[1]} {one[4]}".strip() for one in shown if at in (one[3], f"handle {one[2]}")), None)
+    matches = filter(None, (_QDISC.fullmatch(line.strip()) for line in text.splitlines()))
+    return next((f"{one[1]} {one[4]}".strip() for one in matches if at in (one[3], f"handle {one[2]}")), None)
 
 
 def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:

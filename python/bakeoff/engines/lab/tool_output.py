@@ -43,7 +43,7 @@ _KEY: Final = re.compile(r"^([A-Z_]+)=(-?[0-9.]+)$", re.MULTILINE)
 
 
 @dataclass
-class Told:
+class ToolOutput:
     """What the tools of a run measured."""
 
     rows: list[Row] = field(default_factory=list)
@@ -56,23 +56,23 @@ class Told:
     notes: list[str] = field(default_factory=list)
 
 
-def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> Told:
+def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> ToolOutput:
     """Everything that the plan's programs left in `folder`; RunError names the file that cannot be read."""
-    told = Told()
+    tools = ToolOutput()
     started_at = started(summaries)
     for program in plan.programs:
         if program.start_s is None or program.folder:
             continue
         started_s, epoch_ns = started_at[program.name]
         try:
-            _read(run, program, folder, (started_s, epoch_ns), told)
-            need_finite(told.rows)
+            _read(run, program, folder, (started_s, epoch_ns), tools)
+            need_finite(tools.rows)
         except RunError:
             raise
         except NOT_ITS as error:
-            where = f"node '{program.node}': {program.file}"
-            raise RunError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
-    return told
+            prefix = f"node '{program.node}': {program.file}"
+            raise RunError(f"{prefix}: not what {program.argv[0]} writes: {error!r}") from error
+    return tools
 
 
 def started(summaries: Sequence[dict[str, Any]]) -> dict[str, tuple[float, int]]:
@@ -91,17 +91,17 @@ def need_finite(samples: Sequence[Row]) -> None:
             raise ValueError(f"{row[3]} of '{row[2]}' is {row[4]} at {row[0]} s")
 
 
-def added(samples: pl.DataFrame, told: Told, run: Run) -> pl.DataFrame:
+def added(samples: pl.DataFrame, tools: ToolOutput, run: Run) -> pl.DataFrame:
     """`samples` with those of the tools within the run, one series after the other, each in order of time."""
     import polars as pl
 
-    if not told.rows:
+    if not tools.rows:
         return samples
-    more = sample_rows.counted(sample_rows.frame(told.rows), told.starts, run.window_s)
+    more = sample_rows.counted(sample_rows.frame(tools.rows), tools.starts, run.window_s)
     return sample_rows.ordered(pl.concat([samples, more.filter(pl.col("time").is_between(0, run.duration_s))]))
 
 
-def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], told: Told) -> None:
+def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tools: ToolOutput) -> None:
     """`when`: its start in seconds of the run, and t = 0 in ns of its node's CLOCK_REALTIME."""
     started_s, epoch_ns = when
     if program.argv[0] == "flent":
@@ -110,7 +110,7 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
             document = file.read(_LARGEST + 1)
         if len(document) > _LARGEST:
             raise ValueError(f"unpacks to more than {_LARGEST:,} bytes")
-        flent(json.loads(document), run, epoch_ns / 1e9, told)
+        flent(json.loads(document), run, epoch_ns / 1e9, tools)
         return
     text = files.plain_text(folder / program.file)
     if program.argv[0] == "iperf3":
@@ -118,13 +118,13 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
         if "error" not in document and "server_output_json" not in document:
             raise ValueError("has no server_output_json")
         udp = next(flow.transport == "udp" for flow in run.flows if flow.name == program.name)
-        iperf3(document, program.name, started_s, told, udp=udp)
+        iperf3(document, program.name, started_s, tools, udp=udp)
     elif program.argv[0] == "netperf":
         cc = next(flow.cc for flow in run.flows if flow.name == program.name)
-        netperf(text, program.name, cc, epoch_ns / 1e9, told)
+        netperf(text, program.name, cc, epoch_ns / 1e9, tools)
     elif program.argv[0] == "irtt":
         # A line for people may stand ahead of the document.
-        irtt(irtt_json.parse(text[text.index("{") :].encode(), program.file), program.name, epoch_ns, told)
+        irtt(irtt_json.parse(text[text.index("{") :].encode(), program.file), program.name, epoch_ns, tools)
 
 
 def document(text: str) -> dict[str, Any]:
@@ -135,36 +135,36 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
-def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told, *, udp: bool) -> None:
+def iperf3(document: dict[str, Any], name: str, started_s: float, tools: ToolOutput, *, udp: bool) -> None:
     """The output of `iperf3 -J`, or of another program in its form."""
     found = iperf3_output.read(document, name, udp=udp)
-    told.starts[name] = started_s + found.start_s
-    told.rows += [(started_s + time, kind, flow, metric, value) for time, kind, flow, metric, value in found.rows]
-    told.counters["sources"][name] = found.source
-    told.counters["sinks"][name] = {"received_bytes": found.received_bytes}
+    tools.starts[name] = started_s + found.start_s
+    tools.rows += [(started_s + time, kind, flow, metric, value) for time, kind, flow, metric, value in found.rows]
+    tools.counters["sources"][name] = found.source
+    tools.counters["sinks"][name] = {"received_bytes": found.received_bytes}
     if found.note is not None:
-        told.notes.append(f"flow '{name}': {found.note}")
+        tools.notes.append(f"flow '{name}': {found.note}")
 
 
-def netperf(text: str, name: str, cc: str, epoch_s: float, told: Told) -> None:
+def netperf(text: str, name: str, cc: str, epoch_s: float, tools: ToolOutput) -> None:
     """`netperf -D -f m` with `-k`: goodput here is what the sender handed to its kernel."""
     handed = 0.0
     found = _INTERIM.findall(text)
     if not found:
         raise ValueError("no interim results")
-    told.starts[name] = float(found[0][2]) - float(found[0][1]) - epoch_s
+    tools.starts[name] = float(found[0][2]) - float(found[0][1]) - epoch_s
     for rate, over, at in found:
         handed += float(rate) * 1e6 * float(over) / 8
         time = float(at) - epoch_s
-        told.rows.append((time, "flow", name, "goodput", float(rate) * 1e6))
-        told.rows.append((time, "flow", name, "received", round(handed)))
+        tools.rows.append((time, "flow", name, "goodput", float(rate) * 1e6))
+        tools.rows.append((time, "flow", name, "received", round(handed)))
     end = dict(_KEY.findall(text))
     retransmits = int(float(end.get("LOCAL_TRANSPORT_RETRANS", -1)))
-    told.counters["sources"][name] = {"cc": cc} | ({"retransmits": retransmits} if retransmits >= 0 else {})
-    told.counters["sinks"][name] = {"received_bytes": int(float(end["REMOTE_BYTES_RECVD"]))}
+    tools.counters["sources"][name] = {"cc": cc} | ({"retransmits": retransmits} if retransmits >= 0 else {})
+    tools.counters["sinks"][name] = {"received_bytes": int(float(end["REMOTE_BYTES_RECVD"]))}
 
 
-def flent(document: dict[str, Any], run: Run, epoch_s: float, told: Told) -> None:
+def flent(document: dict[str, Any], run: Run, epoch_s: float, tools: ToolOutput) -> None:
     """A flent data file of tcp_nup: stream n is flow n. Rates are those of netperf, socket statistics those of `ss`."""
     for number, flow in enumerate(run.flows, start=1):
         series = f"TCP upload::{number}"
@@ -174,16 +174,16 @@ def flent(document: dict[str, Any], run: Run, epoch_s: float, told: Told) -> Non
             raise ValueError(f"no values in '{series}'")
         ends = [(point["t"] - epoch_s, point.get("dur")) for point in rates]
         lasted = list(sample_rows.lengths(ends, run.sample_interval_s))
-        told.starts[flow.name] = ends[0][0] - lasted[0]
+        tools.starts[flow.name] = ends[0][0] - lasted[0]
         handed = 0.0
         for (time, _), length, point in zip(ends, lasted, rates, strict=True):
             handed += point["val"] * 1e6 * length / 8
-            told.rows.append((time, "flow", flow.name, "goodput", point["val"] * 1e6))
-            told.rows.append((time, "flow", flow.name, "received", round(handed)))
-        told.rows += _socket_statistics(points, flow.name, epoch_s)
+            tools.rows.append((time, "flow", flow.name, "goodput", point["val"] * 1e6))
+            tools.rows.append((time, "flow", flow.name, "received", round(handed)))
+        tools.rows += _socket_statistics(points, flow.name, epoch_s)
         meta = document["metadata"].get("SERIES_META", {}).get(series, {})
-        told.counters["sources"][flow.name] = {"cc": meta.get("CONG_CONTROL", flow.cc)}
-        told.counters["sinks"][flow.name] = {"received_bytes": int(float(meta.get("BYTES_RECVD", round(handed))))}
+        tools.counters["sources"][flow.name] = {"cc": meta.get("CONG_CONTROL", flow.cc)}
+        tools.counters["sinks"][flow.name] = {"received_bytes": int(float(meta.get("BYTES_RECVD", round(handed))))}
 
 
 def _socket_statistics(points: Sequence[dict[str, Any]], name: str, epoch_s: float) -> Iterator[Row]:
@@ -199,11 +199,11 @@ def _socket_statistics(points: Sequence[dict[str, Any]], name: str, epoch_s: flo
                 yield point["t"] - epoch_s, "flow", name, metric, point[key] * unit
 
 
-def irtt(test: IrttTest, name: str, epoch_ns: int, told: Told) -> None:
+def irtt(test: IrttTest, name: str, epoch_ns: int, tools: ToolOutput) -> None:
     """`irtt client -o`: a round trip or a loss per request, at the time it was sent."""
     if test.started_ns is None:
         raise ValueError("the first request has no time of the wall clock")
-    begin = (test.started_ns - epoch_ns) / 1e9
+    start = (test.started_ns - epoch_ns) / 1e9
     for time, kind, probe, metric, value in test.series(name).iter_rows():
-        told.rows.append((begin + time, kind, probe, metric, value))
-    told.counters["probes"][name] = {"sent": test.sent, "received": test.received}
+        tools.rows.append((start + time, kind, probe, metric, value))
+    tools.counters["probes"][name] = {"sent": test.sent, "received": test.received}

@@ -138,9 +138,9 @@ def topology(run: Run, prefix: str = "", machines: Machines | None = None) -> To
     for link in run.links:
         for here, peer in (link.ends, link.ends[::-1]):
             number = len(interfaces)
-            place = addresses.get((here, peer))
+            address = addresses.get((here, peer))
             device = _device(machines, here, peer) if machines is not None else None
-            mac = f"02:00:0a:09:{place[0]:02x}:{place[1]:02x}" if place else None
+            mac = f"02:00:0a:09:{address[0]:02x}:{address[1]:02x}" if address else None
             interfaces[here, peer] = Interface(
                 node=here,
                 peer=peer,
@@ -148,7 +148,7 @@ def topology(run: Run, prefix: str = "", machines: Machines | None = None) -> To
                 dev=_short(f"{here}.{peer}", f"e{number}") if device is None else device.name,
                 ifb=_short(f"ifb.{peer}", f"ifb{number}"),
                 mtu=link.mtu,
-                address=f"10.9.{place[0]}.{place[1]}" if place else None,
+                address=f"10.9.{address[0]}.{address[1]}" if address else None,
                 mac=mac if device is None else device.mac,
             )
     namespaces = {name: prefix + name if machines is None else None for name in kinds}

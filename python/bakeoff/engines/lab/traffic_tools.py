@@ -28,15 +28,15 @@ def notes(run: Run) -> list[str]:
     """Where what a tool does differs from what the run asks for."""
     if run.tools is None:
         return []
-    told = []
+    notes = []
     tool = run.tools.flows
     if tool is not None:
-        told.append(f"tools.flows: flows are made by {tool}")
+        notes.append(f"tools.flows: flows are made by {tool}")
         if any(flow.dscp for flow in run.flows) and tool != "netperf":
-            told.append(f"tools.flows: {tool} does not mark ACKs: they have DSCP 0")
+            notes.append(f"tools.flows: {tool} does not mark ACKs: they have DSCP 0")
         if tool == "flent":
-            told.append(f"tools.flows: flent's streams begin together, {FLENT_LEAD_S} s after the run")
-        told += [
+            notes.append(f"tools.flows: flent's streams begin together, {FLENT_LEAD_S} s after the run")
+        notes += [
             f"flows[{index}]: {tool} takes whole seconds: {_seconds(flow)} s, not {flow.stop_s - flow.start_s:g} s"
             for index, flow in enumerate(run.flows)
             if tool != "flent"
@@ -44,8 +44,8 @@ def notes(run: Run) -> list[str]:
             and abs(_seconds(flow) - flow.stop_s + flow.start_s) > 0.1
         ]
     if run.tools.probes is not None:
-        told.append(f"tools.probes: probes are made by {run.tools.probes}")
-    return told
+        notes.append(f"tools.probes: probes are made by {run.tools.probes}")
+    return notes
 
 
 def programs(run: Run, net: Topology, folder: str) -> Iterator[Program]:

@@ -118,11 +118,11 @@ def check(run: Run, plan: Plan, setup_log: str, teardown_log: str) -> list[str]:
     RunError names the node, the counter and what it means, if one moved that no experiment should move.
     """
     moved = list(_moved(run, plan, tc_show.sections(setup_log), tc_show.sections(teardown_log)))
-    found = [told for name, told in moved if name not in NOTED]
+    found = [text for name, text in moved if name not in NOTED]
     if found:
         more = f"; and {len(found) - _TOLD} more in {layout.TEARDOWN_LOG}" if len(found) > _TOLD else ""
         raise RunError("the kernel counted what no experiment should have: " + "; ".join(found[:_TOLD]) + more)
-    return [told for _, told in moved]
+    return [text for _, text in moved]
 
 
 def _moved(run: Run, plan: Plan, earlier: dict[str, str], later: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -140,10 +140,10 @@ def _moved(run: Run, plan: Plan, earlier: dict[str, str], later: dict[str, str])
         except ValueError as error:
             # A machine, or a kernel of somebody else, prints what it likes.
             raise RunError(f"{command.line()}: printed no counters: {error}") from None
-        for where, count in new.items():
-            name = where.rpartition(": ")[2]
-            if name in meanings and name not in left_out and count > old.get(where, 0):
-                yield name, f"{command.node}: {where} {count - old.get(where, 0)}: {meanings[name]}"
+        for key, count in new.items():
+            name = key.rpartition(": ")[2]
+            if name in meanings and name not in left_out and count > old.get(key, 0):
+                yield name, f"{command.node}: {key} {count - old.get(key, 0)}: {meanings[name]}"
 
 
 def _netstat(text: str) -> dict[str, int]:

@@ -75,13 +75,13 @@ class Answer:
 
     code: int
     out: bytes
-    said: str
+    text: str
     """Standard output and error, as text."""
 
     @property
     def shown(self) -> str:
         """What was said, for a message: its beginning and its end if it is long."""
-        lines = self.said.strip().splitlines()
+        lines = self.text.strip().splitlines()
         if len(lines) > _LINES:
             lines[_LINES // 2 : -_LINES // 2] = [f"… ({len(lines) - _LINES:,} lines are left out) …"]
         return excerpt("\n".join(lines), _SHOWN)
@@ -116,14 +116,16 @@ class Connection:
     def open(self) -> None:
         """Connect; LostError with OpenSSH's own words if that fails."""
         # A file: the connection stays in the background and would keep a pipe open.
-        with tempfile.TemporaryFile() as told:
+        with tempfile.TemporaryFile() as errors:
             argv = self._ssh("-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N", after=())
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=told, stderr=told, start_new_session=True)
-            problem = ended(process, told.fileno(), _OPEN_S)
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+            )
+            problem = ended(process, errors.fileno(), _OPEN_S)
             if problem is not None:
                 raise LostError(f"{self.place}: {problem} while it was connected to")
             if process.returncode != 0:
-                raise LostError(f"{self.place}: {_last(tail(told), process.returncode)}")
+                raise LostError(f"{self.place}: {_last(tail(errors), process.returncode)}")
 
     def close(self) -> None:
         """End the connection."""
@@ -166,19 +168,19 @@ class Connection:
         with contextlib.suppress(BrokenPipeError):
             if shell.stdin.write(line) != len(line):
                 raise LostError(f"{self.place}: it takes no commands any more: {shlex.join(words)}")
-        said = bytearray()
+        errors = bytearray()
         last = re.compile(rb"\n" + end + rb" (\d{1,3})\n")
         looked = 0
-        while (ended := last.search(said, looked)) is None:
+        while (ended := last.search(errors, looked)) is None:
             # The end is at most some 40 bytes long, and may have come in part.
-            looked = max(0, len(said) - 64)
+            looked = max(0, len(errors) - 64)
             [(_, more)] = self._heard([shell.stdout], deadline, words)
             if not more:
                 code = self._code(shell, deadline, words)
-                raise LostError(f"{self.place}: {_last(said.decode(errors='replace'), code)}")
-            said += more
-            self._bounded(len(said), _SAID, words)
-        out = bytes(said[: ended.start()])
+                raise LostError(f"{self.place}: {_last(errors.decode(errors='replace'), code)}")
+            errors += more
+            self._bounded(len(errors), _SAID, words)
+        out = bytes(errors[: ended.start()])
         return Answer(int(ended[1]), out, out.decode(errors="replace"))
 
     def _heard(
@@ -225,7 +227,7 @@ class Connection:
         `take` gets its output piece by piece in place of the answer. LostError if more than `most` bytes come.
         """
         deadline = time.monotonic() + timeout_s
-        out, said = bytearray(), bytearray()
+        out, errors = bytearray(), bytearray()
         got = 0
         with tempfile.TemporaryFile() as given:
             given.write(stdin)
@@ -246,8 +248,8 @@ class Connection:
                             if not more:
                                 pipes.remove(pipe)
                             elif pipe is process.stderr:
-                                said += more
-                                self._bounded(len(said), _SAID, words)
+                                errors += more
+                                self._bounded(len(errors), _SAID, words)
                             else:
                                 got += len(more)
                                 self._bounded(got, _SAID if most is None else most, words)
@@ -257,8 +259,8 @@ class Connection:
                     process.kill()
                     raise
         if code == _OF_SSH:
-            raise LostError(f"{self.place}: {_last(said.decode(errors='replace'), code)}")
-        return Answer(code, bytes(out), (out + said).decode(errors="replace"))
+            raise LostError(f"{self.place}: {_last(errors.decode(errors='replace'), code)}")
+        return Answer(code, bytes(out), (out + errors).decode(errors="replace"))
 
     def ask(self, *words: str, root: bool = True) -> str:
         """What a command prints; BakeoffError if it fails."""
@@ -296,12 +298,12 @@ class Connection:
 
         It goes to the disk as it comes. What is there already is never written to.
         """
-        told = self._session(["stat", "-L", "-c", "%s", path], most=_TOLD)
-        size = told.out.strip()
-        if told.code != 0:
-            raise RunError(f"{self.place}: {path} cannot be read: {told.shown}")
+        answer = self._session(["stat", "-L", "-c", "%s", path], most=_TOLD)
+        size = answer.out.strip()
+        if answer.code != 0:
+            raise RunError(f"{self.place}: {path} cannot be read: {answer.shown}")
         if not size.isdigit() or len(size) > 20:
-            raise RunError(f"{self.place}: {path} has no size: 'stat' said {told.said[:80]!r}")
+            raise RunError(f"{self.place}: {path} has no size: 'stat' said {answer.text[:80]!r}")
         free = shutil.disk_usage(to.parent).free
         if int(size) > min(most, free):
             limit = f"{free:,} bytes are free here" if free < most else f"expected at most {most:,}"
@@ -352,17 +354,17 @@ class Connection:
 
     def _line(self, pipe: IO[bytes], deadline: float) -> int:
         """Nanoseconds since 1970, as `date` gives them on one line."""
-        said = b""
-        while not said.endswith(b"\n") and len(said) <= _CLOCK_SAID:
+        output = b""
+        while not output.endswith(b"\n") and len(output) <= _CLOCK_SAID:
             [(_, more)] = self._heard([pipe], deadline, ["date", "+%s%N"])
             if not more:
                 break
-            said += more
-        told = said.strip()
-        if not told.isdigit() or len(told) > 20:
-            shown = told[:_CLOCK_SAID].decode(errors="replace")
-            raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' said {shown!r}")
-        return int(told)
+            output += more
+        stripped = output.strip()
+        if not stripped.isdigit() or len(stripped) > 20:
+            text = stripped[:_CLOCK_SAID].decode(errors="replace")
+            raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' said {text!r}")
+        return int(stripped)
 
     def _command(self, words: Sequence[str], root: bool) -> list[str]:
         become = shlex.split(self.machine.become) if root else []
@@ -405,12 +407,12 @@ def talkative(output: int, most: int = _TOLD) -> str | None:
     return f"more than {most:,} bytes came" if os.fstat(output).st_size > most else None
 
 
-def excerpt(said: str, most: int) -> str:
+def excerpt(errors: str, most: int) -> str:
     """The text, or its beginning and its end if it has more than `most` characters."""
-    if len(said) <= most:
-        return said
+    if len(errors) <= most:
+        return errors
     half = most // 2
-    return f"{said[:half]}\n… ({len(said) - 2 * half:,} characters are left out) …\n{said[-half:]}"
+    return f"{errors[:half]}\n… ({len(errors) - 2 * half:,} characters are left out) …\n{errors[-half:]}"
 
 
 def tail(file: IO[bytes], most: int = 1 << 16) -> str:
@@ -419,6 +421,6 @@ def tail(file: IO[bytes], most: int = 1 << 16) -> str:
     return file.read().decode(errors="replace")
 
 
-def _last(said: str, code: int) -> str:
-    lines = [line for line in said.strip().splitlines() if line.strip()]
+def _last(errors: str, code: int) -> str:
+    lines = [line for line in errors.strip().splitlines() if line.strip()]
     return lines[-1].strip()[:1000] if lines else f"ssh ended with exit code {code}"

@@ -140,11 +140,11 @@ def started_here(config: Path) -> list[str]:
         raise TestbedError(f"{config}: has more than {_LARGEST:,} bytes; expected a configuration of OpenSSH")
     found = []
     for number, line in enumerate(text.decode(errors="replace").split("\n"), 1):
-        told = _LINE.match(line)
-        if told is None:
+        match = _LINE.match(line)
+        if match is None:
             continue
         # OpenSSH reads ex"ec" as exec.
-        keyword, value = told[1].lower(), told[2].replace('"', "").strip()
+        keyword, value = match[1].lower(), match[2].replace('"', "").strip()
         if (
             (keyword in _STARTS and value != "none")
             or (keyword == "match" and "exec" in value.lower())
@@ -160,11 +160,11 @@ def need_permission(path: Path, inventory: Inventory) -> list[str]:
     BakeoffError shows it, unless it was permitted.
     """
     started = started_here(Path(inventory.config)) if inventory.config is not None else []
-    shown = [printable(line) for line in started]
-    if shown and path.resolve() not in _permitted:
+    lines = [printable(line) for line in started]
+    if lines and path.resolve() not in _permitted:
         raise TestbedError(
             f"{path}: config: OpenSSH would start programs on this machine:\n  "
-            + "\n  ".join(shown)
+            + "\n  ".join(lines)
             + "\nexpected a configuration that starts none, or --allow-code after a look at them"
         )
-    return shown
+    return lines

@@ -42,8 +42,8 @@ def _gather(machine: Connection) -> MachineInfo:
     user = machine.run(["id", "-u"])
     if user.code != 0 or user.out.strip() != b"0":
         how = f"become: '{machine.machine.become}'" if machine.machine.become else "no 'become' in the inventory"
-        said = f": {user.shown}" if user.code != 0 else f": user id {user.shown}"
-        raise TestbedError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
+        reason = f": {user.shown}" if user.code != 0 else f": user id {user.shown}"
+        raise TestbedError(f"{machine.place}: not root ({how}){reason}; expected a command such as 'sudo -n'")
     need_programs(machine, _NEEDED)
     kernel = replies.line(machine, "uname", "-r")
     devices = {peer: _device(machine, peer) for peer in machine.machine.interfaces}
@@ -65,8 +65,8 @@ def _device(machine: Connection, peer: str) -> Device:
     if machine.run(["ip", "link", "show", "dev", name]).code != 0:
         there = ", ".join(each["ifname"] for each in replies.links(machine, "ip", "-json", "link", "show"))
         raise TestbedError(f"{place}: does not exist; there is: {there}")
-    told = replies.link(machine, "ip", "-json", "addr", "show", "dev", name)
-    addresses = [each.get("local", "") for each in told.get("addr_info", []) if each.get("scope") == "global"]
+    links = replies.link(machine, "ip", "-json", "addr", "show", "dev", name)
+    addresses = [each.get("local", "") for each in links.get("addr_info", []) if each.get("scope") == "global"]
     ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
     if len(ours) > 2 and ours[2] in addresses:
         raise TestbedError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
@@ -76,9 +76,9 @@ def _device(machine: Connection, peer: str) -> Device:
                 f"{place}: is in use, it has {', '.join(addresses)}; "
                 "expected one without addresses, or 'in_use: allowed'"
             )
-        if "master" in told:
+        if "master" in links:
             raise TestbedError(
-                f"{place}: is in use, it belongs to '{told['master']}'; expected one by itself, or 'in_use: allowed'"
+                f"{place}: is in use, it belongs to '{links['master']}'; expected one by itself, or 'in_use: allowed'"
             )
     for qdisc in replies.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
         # The kernel's own have no handle, and come back by themselves.
@@ -87,7 +87,7 @@ def _device(machine: Connection, peer: str) -> Device:
                 f"{place}: has a qdisc that somebody configured: {qdisc['kind']} {qdisc['handle']}; "
                 "expected the kernel's own"
             )
-    return Device(name, told.get("address"))
+    return Device(name, links.get("address"))
 
 
 def lacking_ccs(machine: Connection, names: Sequence[str]) -> Iterator[str]:

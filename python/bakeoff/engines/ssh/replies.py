@@ -71,18 +71,18 @@ def qdiscs(machine: Connection, *words: str) -> list[Qdisc]:
 
 def line(machine: Connection, *words: str) -> str:
     """One line of at most 200 characters that can be printed; BakeoffError if it is none."""
-    said = machine.ask(*words).strip()
-    if not said.isprintable() or not 0 < len(said) <= 200:
-        raise TestbedError(f"{machine.place}: {' '.join(words)}: said {said[:80]!r}; expected one line of plain text")
-    return said
+    output = machine.ask(*words).strip()
+    if not output.isprintable() or not 0 < len(output) <= 200:
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: said {output[:80]!r}; expected one line of plain text")
+    return output
 
 
 def _decoded(machine: Connection, form: type[T], words: tuple[str, ...]) -> T:
-    said = machine.ask(*words)
+    output = machine.ask(*words)
     try:
-        return msgspec.json.decode(said.strip() or "[]", type=form)
+        return msgspec.json.decode(output.strip() or "[]", type=form)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise TestbedError(f"{machine.place}: {' '.join(words)}: {error}; it said {said[:80]!r}") from None
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: {error}; it said {output[:80]!r}") from None
 
 
 _LAST_LINE: Final = 64 << 20
@@ -107,8 +107,8 @@ def need_sane(place: str, tsv: Path, run: Run) -> None:
         _need_plain(json.loads(_last_line(tsv)[1:] or b"{}", parse_constant=_no_number))
         frame = convert.series(tsv)
     except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
-        told = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise RunError(f"{place}: what its agent wrote cannot be read: {told}") from None
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise RunError(f"{place}: what its agent wrote cannot be read: {reason}") from None
     value, time = pl.col("value"), pl.col("time")
     signed = pl.col("metric").is_in(_SIGNED)
     odd = frame.filter(
@@ -144,21 +144,21 @@ def _no_number(word: str) -> float:
 
 def _need_plain(summary: object) -> None:
     """ValueError names a number that nothing counts."""
-    for place, number in _numbers(summary):
-        least = -_LARGEST if place.endswith("_s") else 0
+    for key, number in _numbers(summary):
+        least = -_LARGEST if key.endswith("_s") else 0
         if not math.isfinite(number) or not least <= number < _LARGEST:
-            raise ValueError(f"its summary holds {place}: {number:g}, which nothing counts")
+            raise ValueError(f"its summary holds {key}: {number:g}, which nothing counts")
 
 
-def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:  # noqa: ANN401 (plain data)
+def _numbers(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:  # noqa: ANN401 (plain data)
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from _numbers(each, f"{place}.{key}"[-80:])
+            yield from _numbers(each, f"{prefix}.{key}"[-80:])
     elif isinstance(value, list):
         for each in value:
-            yield from _numbers(each, place)
+            yield from _numbers(each, prefix)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            yield place.removeprefix("."), float(value)
+            yield prefix.removeprefix("."), float(value)
         except OverflowError:
-            yield place.removeprefix("."), math.inf
+            yield prefix.removeprefix("."), math.inf

@@ -57,8 +57,8 @@ def need_free(machine: Connection) -> None:
 
 def _found(machine: Connection) -> str | None:
     """Owner, mode and kind of what has the name of the machine's folder; None if there is nothing."""
-    told = machine.run(["stat", "-c", "%u %a %F", folder_of(machine.node)])
-    return told.said.strip() if told.code == 0 else None
+    owner = machine.run(["stat", "-c", "%u %a %F", folder_of(machine.node)])
+    return owner.text.strip() if owner.code == 0 else None
 
 
 def _taken(machine: Connection, found: str) -> str:
@@ -171,7 +171,7 @@ class Session:
 
     def _do(self, command: Command, log: IO[str], phase: str) -> None:
         done = self.machines[command.node].run(command.argv)
-        log.write(f"+ {command.line()}\n{excerpt(done.said, _LOGGED)}")
+        log.write(f"+ {command.line()}\n{excerpt(done.text, _LOGGED)}")
         log.flush()
         if done.code != 0:
             raise RunError(f"{phase}: {command.line()}: exit code {done.code}: {done.shown}")
@@ -212,7 +212,7 @@ class Session:
         tsvs = []
         for command, process, output in agents:
             if process.returncode != 0:
-                raise RunError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
+                raise RunError(f"{self.machines[command.node].place}: agent: {_output_of(process, output)}")
             tsv = self.folder / f"{command.node}.{agent.OUTPUT}"
             self.machines[command.node].fetch(f"{folder_of(command.node)}/{agent.OUTPUT}", tsv, _TABLE)
             replies.need_sane(self.machines[command.node].place, tsv, self.run)
@@ -222,10 +222,10 @@ class Session:
             machine.fetch(f"{folder}/{program.file}", self.folder / program.file, _TABLE)
             # flent names its data file itself; here its name is ours, whatever the machine says.
             if program.argv[0] == "flent":
-                told = machine.ask("find", folder, "-maxdepth", "1", "-type", "f", "-name", "*.flent.gz").splitlines()
-                if len(told) != 1:
-                    raise RunError(f"{machine.place}: flent left {len(told)} data files; expected one")
-                machine.fetch(told[0], self.folder / _FLENT, _TABLE)
+                files = machine.ask("find", folder, "-maxdepth", "1", "-type", "f", "-name", "*.flent.gz").splitlines()
+                if len(files) != 1:
+                    raise RunError(f"{machine.place}: flent left {len(files)} data files; expected one")
+                machine.fetch(files[0], self.folder / _FLENT, _TABLE)
         return tsvs
 
     def _wait_for(self, agents: Background, deadline: float) -> None:
@@ -233,7 +233,7 @@ class Session:
         while waiting := [each for each in agents if each[1].poll() is None]:
             for command, process, output in agents:
                 if process.poll() not in (None, 0):
-                    raise RunError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
+                    raise RunError(f"{self.machines[command.node].place}: agent: {_output_of(process, output)}")
             for command, _, output in self.running:
                 problem = talkative(output.fileno())
                 if problem is not None:
@@ -249,7 +249,7 @@ class Session:
             if command.background and process.poll() == 0:
                 raise RunError(pcapng.why_ended(command, 0, self.plan.captures))
             if command.background and process.poll() is not None:
-                raise RunError(f"{command.line()}: ended before the run did: {_said(process, output)}")
+                raise RunError(f"{command.line()}: ended before the run did: {_output_of(process, output)}")
         self._release()
 
     def _release(self) -> None:
@@ -285,7 +285,7 @@ class Session:
                 failures[node] = f"teardown: {error}"
                 log.write(f"+ {back.line()}\n{error}\n")
                 continue
-            log.write(f"+ {back.line()}\n{excerpt(done.said, _LOGGED)}")
+            log.write(f"+ {back.line()}\n{excerpt(done.text, _LOGGED)}")
             # The command that failed in the set-up may have left nothing to take back.
             if done.code != 0 and what is not last:
                 failures.setdefault(node, f"teardown: {back.line()}: exit code {done.code}: {done.shown}")
@@ -295,7 +295,7 @@ class Session:
         ]
 
 
-def _said(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
+def _output_of(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
     lines = tail(output).strip().splitlines()
     return lines[-1].removeprefix(f"{agent.NAME}: ")[:1000] if lines else f"exit code {process.returncode}"
 

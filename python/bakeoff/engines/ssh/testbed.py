@@ -81,8 +81,8 @@ class Testbed:
             except LostError as error:
                 raise UnreachableError(str(error)) from None
         cached = cache(self._tried)
-        for where, what in needs.lacking(made, cached):
-            raise RefusedError(f"{where}: the kernel there {what}", place=place(run))
+        for node, what in needs.lacking(made, cached):
+            raise RefusedError(f"{node}: the kernel there {what}", place=place(run))
         notes = "".join(f"# {note}\n" for note in self._clock_notes(run, self._clocks(run)))
         return notes + made.text() + "# each set-up command is taken back, to what was there before\n"
 
@@ -149,11 +149,11 @@ class Testbed:
         from bakeoff.engines.lab import agent
         from bakeoff.version import version
 
-        told = {"bakeoff": version(), "agent": agent.version(agent.find())}
+        versions = {"bakeoff": version(), "agent": agent.version(agent.find())}
         for node, facts in self._facts.items():
-            told[f"kernel {node}"] = facts.kernel
-            told[f"tc {node}"] = facts.iproute2
-        return told
+            versions[f"kernel {node}"] = facts.kernel
+            versions[f"tc {node}"] = facts.iproute2
+        return versions
 
     def estimate_s(self, run: Run) -> float:
         """Real time: a run's length and what surrounds it."""
@@ -178,7 +178,7 @@ class Testbed:
 
     def _tried(self, node: str, argv: tuple[str, ...]) -> str:
         try:
-            return self.connections[node].run(["unshare", "--net", *argv]).said
+            return self.connections[node].run(["unshare", "--net", *argv]).text
         except LostError as error:
             raise UnreachableError(str(error)) from None
 

@@ -55,9 +55,9 @@ def read(machine: Connection, commands: Sequence[Command]) -> Before:
     return Before(sysctls, links, offloads)
 
 
-def features(shown: str) -> dict[str, str]:
+def features(output: str) -> dict[str, str]:
     """What `ethtool -k` says can be changed."""
-    pairs = (line.strip().partition(": ") for line in shown.splitlines())
+    pairs = (line.strip().partition(": ") for line in output.splitlines())
     return {name: value for name, _, value in pairs if value in ("on", "off")}
 
 
