@@ -13,7 +13,7 @@ import pytest
 import bakeoff
 from bakeoff.exports import csv, parquet, sheets
 from bakeoff.results import read
-from bakeoff.results.units import UNITS
+from bakeoff.results.series_units import UNITS
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCENARIO = """

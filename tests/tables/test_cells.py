@@ -7,7 +7,7 @@ import pytest
 from bakeoff.claims.evaluate import number_of
 from bakeoff.measure import Mean, ends, interval, partly
 from bakeoff.plots import axes
-from bakeoff.results.units import unit_in
+from bakeoff.results.series_units import unit_in
 from bakeoff.tables import cells
 from bakeoff.tables.cells import limits
 from bakeoff.tables.label_order import by_value

@@ -146,9 +146,9 @@ def sweep(
         **how.given(engine), "--keep": keep if keep != "measures" else None, "--yes": chosen.yes, "--budget": budget,
     }  # fmt: skip
 
-    def tell(cost: Told) -> None:
+    def tell(known: Told) -> None:
         if not quiet:
-            _tell_cost(plan, cost, budget, cores)
+            _tell_cost(plan, known, budget, cores)
 
     doing = plan.begin(request, cost, cores, tell)
     report = execute(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.results import layout
-from bakeoff.results.units import UNITS, unit_in, with_unit
+from bakeoff.results.series_units import UNITS, unit_in, with_unit
 
 if TYPE_CHECKING:
     import polars as pl

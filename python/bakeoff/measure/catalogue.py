@@ -16,7 +16,7 @@ from functools import cached_property
 from math import inf
 from typing import Final, Literal
 
-from bakeoff.results.units import STATISTICS
+from bakeoff.results.series_units import STATISTICS
 
 Of = Literal["flow", "queue", "probe", "run"]
 """What a measure describes; `run` includes the flows that share one queue."""

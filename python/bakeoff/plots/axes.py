@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.errors import PlotError
 from bakeoff.measure.catalogue import DISPLAY, FROM_ZERO, Measure, Of
 from bakeoff.measure.functions import CATALOGUE
-from bakeoff.results.units import unit_in
+from bakeoff.results.series_units import unit_in
 
 if TYPE_CHECKING:
     from bakeoff.results.summary import Summary

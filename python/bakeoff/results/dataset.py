@@ -20,8 +20,8 @@ from bakeoff import files
 from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 from bakeoff.results.read import Result
+from bakeoff.results.series_units import unit_in
 from bakeoff.results.summary import OF_GOODPUT, Record, Summary
-from bakeoff.results.units import unit_in
 from bakeoff.results.write import take_place, write_json
 from bakeoff.scenario import units
 

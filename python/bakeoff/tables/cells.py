@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bakeoff.measure import Interval, ends, partly
 from bakeoff.measure.catalogue import ANY_SIGN, DISPLAY, FROM_ZERO, Measure
 from bakeoff.measure.functions import CATALOGUE
-from bakeoff.results.units import unit_in
+from bakeoff.results.series_units import unit_in
 from bakeoff.text.columns import clean, number
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from math import inf
 
 from bakeoff.expressions.nodes import TEXT
 from bakeoff.measure.catalogue import SHARE
-from bakeoff.results.units import unit_in
+from bakeoff.results.series_units import unit_in
 from bakeoff.scenario import units
 from bakeoff.tables.cells import form_of, limits
 

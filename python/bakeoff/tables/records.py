@@ -10,7 +10,7 @@ from bakeoff.measure import Mean, interval
 from bakeoff.measure.catalogue import Of
 from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.functions import CATALOGUE
-from bakeoff.results.units import SUFFIXES, unit_in
+from bakeoff.results.series_units import SUFFIXES, unit_in
 from bakeoff.scenario.run import Short
 from bakeoff.tables.rows import RATES, finite
 
