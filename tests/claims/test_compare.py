@@ -353,3 +353,27 @@ def test_the_function_takes_runs_and_gives_what_the_command_prints(monkeypatch):
         bakeoff.compare(ours, "nowhere")
     with pytest.raises(BakeoffError, match=r"compare: ours: int; expected"):
         bakeoff.compare(1, theirs)
+
+
+def test_beside_a_mean_of_trials_their_scatter_decides(tmp_path):
+    ours = side_of("ours", [made((40e6, 5e6))])
+    of = "l4s-tests,s6-rfc3168,ns-prague-vs-cubic-ecn-pie-50Mbit-20ms"
+    # 2 sd sqrt(1/1 + 1/4) = 2.236 sd: 40 is within it of 42 with sd 1e6, and 5 is not of 8
+    lines = [f"{of},prague,goodput,42e6,bit/s,x,1e6,4", f"{of},cubic,goodput,8e6,bit/s,x,1e6,4"]
+    (tmp_path / "r.csv").write_text("\n".join(["suite,scenario,run,flow,measure,value,unit,source,sd,n", *lines]))
+    found = compare(ours, side_of_reference("r", references.load(tmp_path), ours))
+    assert [(one.overlap, one.n_theirs, one.noise) for one in found.differences] == [
+        (True, 4, pytest.approx(1 / 42)),
+        (False, 4, pytest.approx(1 / 8)),
+    ]
+    assert [one.noise for one in distributions(found.differences, {})] == [references.noise_of([1 / 42, 1 / 8])]
+    assert comparison.TRIALS in found.notes
+
+
+def test_the_sum_of_flows_is_taken_for_a_pattern(tmp_path):
+    ours = side_of("ours", [made((40e6, 5e6), seed=1), made((42e6, 5e6), seed=2)])
+    of = "l4s-tests,s6-rfc3168,ns-prague-vs-cubic-ecn-pie-50Mbit-20ms"
+    (tmp_path / "r.csv").write_text(f"suite,scenario,run,flow,measure,value,unit,source\n{of},*,goodput,23e6,bit/s,x\n")
+    theirs = side_of_reference("r", references.load(tmp_path), ours)
+    [one] = compare(comparison.with_sums(ours, theirs), theirs).differences
+    assert (one.key.flow, one.ours, one.ln) == ("*", 46e6, pytest.approx(math.log(2)))  # (45 + 47) / 2

@@ -114,3 +114,52 @@ def test_round_trip_times(tmp_path):
     rows = references.load(write(tmp_path, "r", line("prague", "0.050", "steady_state.srtt", "s")))
     (found,) = references.deviation([made()], rows)
     assert found.median == pytest.approx(math.log(2), abs=1e-6)  # 25 ms here, 50 ms there
+
+
+# Means of trials
+
+
+def test_noise_of_trials_with_one_scatter():
+    # ln of two trials differs by a normal of sqrt(2) 0.1: |ln| has its median at 0.6745, p90 at 1.6449 of that
+    found = references.noise_of([0.1, 0.1])
+    assert found == pytest.approx((0.6745 * math.sqrt(2) * 0.1, 1.6449 * math.sqrt(2) * 0.1), rel=1e-4)
+    assert references.noise_of([]) is None
+
+
+def test_noise_of_trials_with_unlike_scatter():
+    # half of the pairs are equal, so that the median is 0 and p90 the 80th percentile of the others: 1.2816
+    assert references.noise_of([0.0, 0.1]) == pytest.approx((0, 1.2816 * math.sqrt(2) * 0.1), rel=1e-4, abs=1e-9)
+
+
+def test_a_mean_of_trials_has_their_spread(tmp_path):
+    head = HEAD + ",sd,n,licence"
+    rows = references.load(write(tmp_path, "r", line("cubic", "4e6") + ",1e6,10,MIT", head=head))
+    assert (rows[0].sd, rows[0].n, rows[0].licence) == (1e6, 10, "MIT")
+    (found,) = references.expected(rows).values()
+    assert (found.value, found.spread, found.n) == (4e6, pytest.approx(0.25), 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (line("cubic", "4e6") + ",-1,10", "sd, n: '-1', '10'; expected sd >= 0 and n >= 1"),
+        (line("cubic", "4e6") + ",1,0", "sd, n: '1', '0'; expected sd >= 0 and n >= 1"),
+        (line("c*", "0.05", "srtt_mean", "s") + ",1,1", "flow: 'c*' for srtt_mean; expected one flow"),
+    ],
+)
+def test_mistakes_in_trials(tmp_path, text, message):
+    with pytest.raises(BakeoffError) as error:
+        references.load(write(tmp_path, "r", text, head=HEAD + ",sd,n"))
+    assert f"r.csv:2: {message}" in str(error.value)
+
+
+def test_a_pattern_is_the_sum_of_its_flows(tmp_path):
+    rows = references.load(write(tmp_path, "r", line("*", "22.5e6", "goodput")))
+    (found,) = references.deviation([made((40e6, 5e6))], rows)
+    assert found.median == pytest.approx(math.log(2))  # 40 + 5 here
+
+
+def test_a_reference_in_a_file_of_ones_own(tmp_path):
+    write(tmp_path, "mine", line("prague", "45690000"))
+    assert [row.reference for row in references.named(str(tmp_path / "mine.csv"))] == ["mine"]
+    assert references.named("nobody") == []

@@ -1,6 +1,7 @@
 """The catalog: every run as its source publishes it, selection by name, the references that come with it."""
 
 import csv
+import fnmatch
 import re
 from collections import Counter
 from pathlib import Path
@@ -247,6 +248,25 @@ def test_references_name_what_the_catalog_has(every_run, name, units):
         assert line["source"]
     keys = Counter(tuple(line.get(part) for part in ("scenario", "run", "flow", "measure", "seed")) for line in found)
     assert set(keys.values()) == {1}
+
+
+@pytest.mark.parametrize(("suite", "scenarios"), [("l4s-pam2025", 3), ("prague-fallback", 2)])
+def test_means_of_trials_are_of_runs_in_the_catalog(every_run, suite, scenarios):
+    flows = {(run.scenario, run.run): {flow.name for flow in run.flows} for run in every_run if run.suite == suite}
+    found = [line for line in references.load(REFERENCES) if line.reference == suite]
+    assert len({line.scenario for line in found}) == scenarios
+    keys = Counter((line.scenario, line.run, line.flow, line.measure) for line in found)
+    assert set(keys.values()) == {1}
+    rates = {}
+    for line in found:
+        assert fnmatch.filter(flows[line.scenario, line.run], line.flow), line
+        assert line.sd is not None
+        assert line.n >= 2
+        if line.measure == "goodput":
+            rates[line.scenario, line.run] = rates.get((line.scenario, line.run), 0) + line.value
+    # Of full frames 1448/1514 = 0.956 is payload; the flows' minutes are not the same one, hence a little more.
+    limits = {at: 1e6 * int(re.search(r"(\d+)mbit", at[1])[1]) if "mbit" in at[1] else 100e6 for at in rates}
+    assert all(0.75 < rate / limits[at] < 0.965 for at, rate in rates.items())
 
 
 def test_published_rates_agree_with_the_published_index():

@@ -120,11 +120,12 @@ def compared(
     mine = comparison.side_of(*ours)
     warning = None
     if isinstance(theirs, str):
-        lines = references.load()
-        names = list(dict.fromkeys(line.reference for line in lines))
-        if theirs not in names:
-            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
-        other = comparison.side_of_reference(theirs, lines, mine)
+        lines = references.named(theirs)
+        if not lines:
+            names = ", ".join(dict.fromkeys(line.reference for line in references.load()))
+            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {names}")
+        other = comparison.side_of_reference(references.stem(theirs), lines, mine)
+        mine = comparison.with_sums(mine, other)
     else:
         warning = results.epoch_warning([*ours[1], *theirs[1]])
         other = comparison.side_of(*theirs)

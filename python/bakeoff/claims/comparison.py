@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite, log
+from fnmatch import fnmatchcase
+from math import inf, isfinite, log, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +23,7 @@ from bakeoff.errors import ClaimError
 from bakeoff.measure import interval, summary_of
 from bakeoff.measure.delays import mean_base_rtt, quantile
 from bakeoff.measure.summarise import bottleneck_queues
-from bakeoff.references import Reference
+from bakeoff.references import Noise, Reference, noise_of
 from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -73,6 +74,13 @@ class Key(NamedTuple):
     measure: str
 
 
+class Trials(NamedTuple):
+    """How repeated measurements scatter around their mean."""
+
+    sd: float
+    n: int
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison."""
@@ -82,6 +90,8 @@ class Side:
     """One value per repetition, by its seed."""
     documents: Mapping[tuple[str, str, str], Run] = field(default_factory=dict)
     """The resolved run by (suite, scenario, run); none where only numbers are known."""
+    trials: Mapping[Key, Trials] = field(default_factory=dict)
+    """Where a value is a mean whose trials are not known one by one."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,8 @@ class Difference:
     """Of ln(ours / theirs) over the pairs; None without pairs, or if one of them is infinite."""
     ln_ci95: float | None = None
     """Half of its 95 % interval by Student's t; None of one pair."""
+    noise: float | None = None
+    """Standard deviation of one trial of theirs over the mean of all; None if a reference does not state it."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,8 @@ class Distribution:
     bound: float | None
     outside: int
     """How many are beyond the bound; 0 without one."""
+    noise: Noise | None = None
+    """The same of two trials of theirs with each other, where a reference states their scatter."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
 def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side:
     """A reference's numbers; the base RTTs, which no reference holds, are those of our runs."""
     values: dict[Key, dict[int, float]] = {}
+    trials: dict[Key, Trials] = {}
     for line in lines:
         of = line.suite, line.scenario, line.run
         document = ours.documents.get(of)
@@ -175,14 +190,39 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
             if flow is None:
                 raise ClaimError(f"{name}: {line.run} has no flow '{line.flow}'")
             measure, value = measure.replace("srtt", "tcp_delay"), value - mean_base_rtt(document, flow)
-        repetitions = values.setdefault(Key(*of, line.flow, measure), {})
+        key = Key(*of, line.flow, measure)
+        repetitions = values.setdefault(key, {})
         repetitions[len(repetitions) + 1 if line.seed is None else line.seed] = value
-    return Side(name, values)
+        if line.sd is not None and line.n > 1:
+            trials[key] = Trials(line.sd, line.n)
+    # Several lines of one number are its trials themselves.
+    return Side(name, values, trials={key: of for key, of in trials.items() if len(values[key]) == 1})
+
+
+def with_sums(ours: Side, theirs: Side) -> Side:
+    """Our side with the sums over flows that a reference has by pattern, such as `prague*`."""
+    sums = {key for key in theirs.values if "*" in key.flow}
+    if not sums:
+        return ours
+    found: dict[Key, dict[int, float]] = {}
+    for key in sums:
+        parts = [
+            values for one, values in ours.values.items()
+            if one[:3] == key[:3] and one.measure == key.measure and fnmatchcase(one.flow, key.flow)
+        ]  # fmt: skip
+        seeds = set.intersection(*(set(part) for part in parts)) if parts else set()
+        if seeds:
+            found[key] = {seed: sum(part[seed] for part in parts) for seed in sorted(seeds)}
+    return replace(ours, values={**ours.values, **found})
 
 
 PAIRED: Final = (
     "in pairs of equal seeds: 'apart' where the 95 % interval of the mean of ln(ours / theirs) over the pairs, by "
     "Student's t, does not hold 0"
+)
+TRIALS: Final = (
+    "theirs are means of trials: 'apart' where ours is beyond two standard errors, by the scatter of the trials; "
+    "noise is |ln| of two trials, by their standard deviations"
 )
 UNPAIRED: Final = "by their means: 'apart' where the ranges of the two sides do not overlap"
 
@@ -201,7 +241,9 @@ def compare(ours: Side, theirs: Side, *, paired: bool = True) -> Comparison:
     unlike = {of: what for of in mine if of in others and (what := _unlike(of, ours, theirs))}
     notes += [f"not the same experiment: {'/'.join(of)}: '{what}' differs" for of, what in unlike.items()]
     found = [
-        _difference(key, values, theirs.values[key], ours.documents[key[:3]], paired=paired)
+        _difference(
+            key, values, theirs.values[key], ours.documents[key[:3]], paired=paired, trials=theirs.trials.get(key)
+        )
         for key, values in ours.values.items()
         if key in theirs.values and key[:3] not in unlike
     ]
@@ -221,12 +263,12 @@ def distributions(
         if measure not in MEASURES:
             raise ClaimError(f"bound: unknown measure '{measure}'; expected one of {', '.join(MEASURES)}")
     every = [*differences]
-    groups: dict[tuple[tuple[str, ...], str], list[float]] = {}
+    groups: dict[tuple[tuple[str, ...], str], list[Difference]] = {}
     for one, group in zip(every, labels(every, by), strict=True):
-        groups.setdefault((group, one.key.measure), []).append(abs(one.ln))
+        groups.setdefault((group, one.key.measure), []).append(one)
     order = list(MEASURES)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][1]))
-    return [_distribution(group, measure, values, bounds.get(measure)) for (group, measure), values in ordered]
+    return [_distribution(group, measure, members, bounds.get(measure)) for (group, measure), members in ordered]
 
 
 def labels(differences: Sequence[Difference], by: Sequence[str]) -> list[tuple[str, ...]]:
@@ -276,8 +318,10 @@ def _numbers(run: Run, summary: Summary) -> Iterable[tuple[str, str, float]]:
 
 
 def _difference(
-    key: Key, ours: Mapping[int, float], theirs: Mapping[int, float], run: Run, *, paired: bool
+    key: Key, ours: Mapping[int, float], theirs: Mapping[int, float], run: Run, *, paired: bool, trials: Trials | None
 ) -> Difference:
+    if trials is not None:
+        return _of_trials(key, [*ours.values()], next(iter(theirs.values())), trials, run)
     both = [seed for seed in ours if seed in theirs] if paired else []
     # One seed that both happen to have says less than all that they have.
     if len(both) < 2 and set(ours) != set(theirs):
@@ -300,9 +344,21 @@ def _difference(
     return found
 
 
+def _of_trials(key: Key, ours: Sequence[float], theirs: float, trials: Trials, run: Run) -> Difference:
+    """Beside the mean of trials: they may be equal if ours is within two standard errors, by the scatter of theirs."""
+    middle = fmean(ours)
+    overlap = abs(middle - theirs) <= 2 * trials.sd * sqrt(1 / len(ours) + 1 / trials.n)
+    ln = distance(key.measure, middle, theirs)
+    one = 1.0 if key.measure in _COUNTS else 0.0
+    noise = trials.sd / (theirs + one) if theirs + one > 0 else None
+    return Difference(key, run.point, middle, theirs, len(ours), trials.n, ln, overlap, noise=noise)
+
+
 def _methods(found: Sequence[Difference]) -> list[str]:
     """How repetitions were compared, where there are any."""
-    several = [one for one in found if max(one.n_ours, one.n_theirs) > 1]
+    several = [one for one in found if max(one.n_ours, one.n_theirs) > 1 and one.noise is None]
+    if not several:
+        return [TRIALS] if any(one.noise is not None for one in found) else []
     pairs = sum(one.pairs > 0 for one in several)
     of = f"seeds of {pairs} of {len(several)} numbers are compared " if pairs < len(several) else "seeds are compared "
     notes = [of + PAIRED] if pairs else []
@@ -322,10 +378,12 @@ def _ln(ours: float, theirs: float) -> float:
     return inf if ours > 0 else -inf if theirs > 0 else 0.0
 
 
-def _distribution(group: tuple[str, ...], measure: str, values: list[float], bound: float | None) -> Distribution:
+def _distribution(group: tuple[str, ...], measure: str, of: list[Difference], bound: float | None) -> Distribution:
+    values = [abs(one.ln) for one in of]
     beyond = 0 if bound is None else sum(value > bound for value in values)
     middle, most = quantile(values, 0.5), quantile(values, 0.9)
-    return Distribution(group, measure, len(values), middle, most, max(values), bound, beyond)
+    noise = noise_of(one.noise for one in of if one.noise is not None)
+    return Distribution(group, measure, len(values), middle, most, max(values), bound, beyond, noise)
 
 
 def _unlike(of: tuple[str, str, str], ours: Side, theirs: Side) -> str | None:

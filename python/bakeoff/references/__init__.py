@@ -1,8 +1,11 @@
 """Published numbers: reading them, how far results are from them, and a campaign's own numbers as a reference."""
 
+from bakeoff.references.noise import Noise, noise_of
 from bakeoff.references.references import (
     COUNTS,
     MEASURES,
+    OF_RUNS,
+    RATES,
     Deviation,
     Expected,
     Reference,
@@ -12,13 +15,18 @@ from bakeoff.references.references import (
     load,
     log_ratio,
     measured,
+    named,
+    stem,
 )
 
 __all__ = [
     "COUNTS",
     "MEASURES",
+    "OF_RUNS",
+    "RATES",
     "Deviation",
     "Expected",
+    "Noise",
     "Reference",
     "deviation",
     "directory",
@@ -26,4 +34,7 @@ __all__ = [
     "load",
     "log_ratio",
     "measured",
+    "named",
+    "noise_of",
+    "stem",
 ]

@@ -1,7 +1,8 @@
 """Published numbers, and the distance of results from them.
 
 A reference is a CSV file `catalog/references/NAME.csv`, one number per line, with the columns suite, scenario, run,
-flow, measure, value, unit, source and optionally seed (several measurements of the same run).
+flow, measure, value, unit, source and optionally seed (several measurements of the same run), sd and n (the standard
+deviation of n trials, of which value is the mean) and licence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from math import exp, inf, log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.results.summary import Summary
 
-MEASURES: Final = ("delivery_rate", "goodput", "srtt_mean", "srtt_p99", "marks", "drops")
+RATES: Final = ("delivery_rate", "goodput")
+MEASURES: Final = (*RATES, "srtt_mean", "srtt_p99", "little_delay_mean", "little_delay_p99", "marks", "drops")
 """What references hold, by the catalogue's names; each line states the unit."""
 _IN_FILES: Final[Mapping[str, str]] = {
     "steady_state.delivery_rate": "delivery_rate", "steady_state.goodput": "goodput",
@@ -34,6 +37,8 @@ _IN_FILES: Final[Mapping[str, str]] = {
 
 COUNTS = ("marks", "drops")
 """Numbers of a whole run, with an empty flow; they may be 0."""
+OF_RUNS: Final = (*COUNTS, "little_delay_mean", "little_delay_p99")
+"""All numbers of a whole run: its bottleneck's."""
 
 _LARGEST: Final = 256 << 20
 """Bytes of a file."""
@@ -44,7 +49,7 @@ Key = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class Reference:
-    """Somebody's number for one flow of one run."""
+    """Somebody's number for one flow of one run; a rate may be the sum of the flows that match a pattern."""
 
     reference: str
     """The file's stem: `l4s-tests`, `linux-7.3`."""
@@ -58,6 +63,10 @@ class Reference:
     unit: str
     source: str
     seed: int | None = None
+    sd: float | None = None
+    """Standard deviation of the `n` trials of which `value` is the mean, in `unit`."""
+    n: int = 1
+    licence: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Expected:
     value: float
     """Their geometric mean."""
     spread: float | None
-    """Standard deviation (n - 1) of their natural logarithms; None if there is one."""
+    """Standard deviation (n - 1) of their natural logarithms, of one line sd / value; None if it is unknown."""
     n: int
 
 
@@ -92,6 +101,18 @@ def directory() -> Path:
     return root() / "references"
 
 
+def named(name: str) -> list[Reference]:
+    """The lines of one reference: the catalog's of this name, or a CSV file; empty if there is none."""
+    if name.endswith(".csv") and Path(name).is_file():
+        return _read(Path(name))
+    return [line for line in load() if line.reference == name]
+
+
+def stem(name: str) -> str:
+    """What the lines of `named(name)` call their reference."""
+    return Path(name).stem if name.endswith(".csv") else name
+
+
 def load(path: Path | None = None) -> list[Reference]:
     """Every line of every CSV file in a directory (default: the catalog's), in order of file name and line.
 
@@ -104,19 +125,20 @@ def load(path: Path | None = None) -> list[Reference]:
 
 def expected(references: Iterable[Reference]) -> dict[Key, Expected]:
     """What one or several references expect of flows, by (reference, scenario, run, flow, measure)."""
-    values: dict[Key, list[float]] = {}
+    values: dict[Key, list[Reference]] = {}
     for row in references:
-        if row.measure in COUNTS:
+        if row.measure in OF_RUNS:
             continue  # `comparison` has them
-        values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(row.value)
+        values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(row)
     return {key: _expected(of) for key, of in values.items()}
 
 
-def _expected(values: Sequence[float]) -> Expected:
-    n = len(values)
+def _expected(rows: Sequence[Reference]) -> Expected:
+    n = len(rows)
     if n == 1:
-        return Expected(values[0], None, 1)
-    logs = [log(value) for value in values]
+        [row] = rows
+        return Expected(row.value, None if row.sd is None else row.sd / row.value, row.n)
+    logs = [log(row.value) for row in rows]
     mean = sum(logs) / n
     return Expected(exp(mean), sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1)), n)
 
@@ -165,6 +187,10 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
 
 
 def _pick(summary: Summary, flow: str, measure: str) -> float | None:
+    if "*" in flow:
+        parts = [_pick(summary, name, measure) for name in summary.flows if fnmatchcase(name, flow)]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known and len(known) == len(parts) else None
     part = summary.flows.get(flow)
     if part is None:
         return None
@@ -192,7 +218,7 @@ def _references(file: Path, text: str) -> list[Reference]:
         reader = csv.DictReader(stream)
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
         if missing:
-            raise ClaimError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed]")
+            raise ClaimError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed, sd, n]")
         return [_row(file, reader.line_num, line) for line in reader]
 
 
@@ -207,9 +233,19 @@ def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
         raise ClaimError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {CATALOGUE[measure].unit}")
     try:
         number, seed = float(value), int(cells["seed"]) if cells.get("seed") else None
+        sd, n = float(cells["sd"]) if cells.get("sd") else None, int(cells.get("n") or 1)
     except ValueError as error:
         raise ClaimError(f"{file}:{line}: {error}") from None
     if not (0 < number < inf or (measure in COUNTS and number == 0)):
         raise ClaimError(f"{file}:{line}: value: '{value}'; expected a number above zero")
-    named = {column: cells[column] for column in ("suite", "scenario", "run", "flow", "source")}
-    return Reference(file.stem, measure=measure, value=number, unit=unit, seed=seed, **named)
+    if n < 1 or (sd is not None and not 0 <= sd < inf):
+        raise ClaimError(f"{file}:{line}: sd, n: '{cells.get('sd')}', '{cells.get('n')}'; expected sd >= 0 and n >= 1")
+    if "*" in cells["flow"] and measure not in RATES:
+        raise ClaimError(
+            f"{file}:{line}: flow: '{cells['flow']}' for {measure}; expected one flow: only rates have sums"
+        )
+    texts = {column: cells[column] for column in ("suite", "scenario", "run", "flow", "source")}
+    licence = cells.get("licence") or ""
+    return Reference(
+        file.stem, measure=measure, value=number, unit=unit, seed=seed, sd=sd, n=n, licence=licence, **texts
+    )

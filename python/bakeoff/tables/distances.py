@@ -72,19 +72,21 @@ def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
         "pairs": one.pairs,
         "ln_mean": one.ln_mean,
         "ln_ci95": one.ln_ci95,
+        "noise": one.noise,
         "outside": abs(one.ln) > bounds[measure] if measure in bounds else None,
         **{f"axis_{axis}": label for axis, label in one.axes.items()},
     }
 
 
 def _heads(by: Sequence[str]) -> list[str]:
-    return [*by, "measure", "n", "median", "p90", "max", "bound", "outside"]
+    return [*by, "measure", "n", "median", "p90", "max", "noise median", "noise p90", "bound", "outside"]
 
 
 def _cells(one: Distribution) -> list[str]:
     numbers = (one.median, one.p90, one.max)
+    noise = ("", "") if one.noise is None else tuple(number(value, ".3f") for value in one.noise)
     bound = ("", "") if one.bound is None else (f"{one.bound:g}", str(one.outside))
-    return [*one.group, one.measure, str(one.n), *(number(value, ".3f") for value in numbers), *bound]
+    return [*one.group, one.measure, str(one.n), *(number(value, ".3f") for value in numbers), *noise, *bound]
 
 
 def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:

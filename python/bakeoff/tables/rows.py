@@ -14,7 +14,7 @@ from bakeoff.errors import TableError
 from bakeoff.measure import Interval, Mean, interval, summary_of
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.summarise import bottleneck_queues
-from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured
+from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, named
 from bakeoff.tables.label_order import Key, by_value
 from bakeoff.tables.run_labels import engine_of, failures
 
@@ -136,17 +136,16 @@ def finished(results: Iterable[Result]) -> list[Result]:
 def choose_references(results: Iterable[Result], wanted: str | Sequence[Reference] | None) -> list[Reference]:
     """The reference lines to compare with.
 
-    None means what each suite itself published (the reference named like the suite), a name that one reference;
+    None means what each suite itself published (the reference named like the suite), a name or CSV file that one;
     lines are taken as they are. Raises BakeoffError if a named reference does not exist.
     """
     if wanted is not None and not isinstance(wanted, str):
         return list(wanted)
     if wanted is None:
         return own_references({result.run.suite for result in results})
-    known = load()
-    chosen = [line for line in known if line.reference == wanted]
+    chosen = named(wanted)
     if not chosen:
-        names = ", ".join(dict.fromkeys(line.reference for line in known)) or "none"
+        names = ", ".join(dict.fromkeys(line.reference for line in load())) or "none"
         raise TableError(f"reference: unknown '{wanted}'; there are: {names}")
     return chosen
 
