@@ -235,11 +235,12 @@ KERNEL_UNITS = {
         ("l4s-tests.csv", {"steady_state.delivery_rate": "bit/s"}),
         ("linux-7.3.csv", KERNEL_UNITS),
         ("linux.csv", KERNEL_UNITS),
+        ("linux-today.csv", KERNEL_UNITS),
         ("runs/l4s-tests.csv", {"jain": "1", "ratio": "1"}),
     ],
 )
 def test_references_name_what_the_catalog_has(every_run, name, units):
-    chosen = [run for run in every_run if run.suite in ("l4s-tests", "linux")]
+    chosen = [run for run in every_run if run.suite in ("l4s-tests", "linux", "today")]
     flows = {(run.scenario, run.run): {flow.name for flow in run.flows} for run in chosen}
     found = lines(name)
     assert {line["measure"]: line["unit"] for line in found} == units
