@@ -235,7 +235,10 @@ KERNEL_UNITS = {
         ("l4s-tests.csv", {"steady_state.delivery_rate": "bit/s"}),
         ("linux-7.3.csv", KERNEL_UNITS),
         ("linux.csv", KERNEL_UNITS),
-        ("linux-today.csv", KERNEL_UNITS),
+        (
+            "linux-today.csv",
+            {"goodput": "bit/s", "srtt_mean": "s", "srtt_p99": "s", "marks": "packet", "drops": "packet"},
+        ),
         ("runs/l4s-tests.csv", {"jain": "1", "ratio": "1"}),
     ],
 )
