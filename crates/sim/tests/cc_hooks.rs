@@ -69,6 +69,7 @@ const EXTREMES: &[&str] = &[
     "prague alpha_mode 1 cwnd_mode 3 cwnd_transit 4294967295 max_tso_segs 1 rtt_target 128us rtt_transition 0",
     "prague@2023 rate_offset 128 rtt_scaling scalable rtt_transition 0",
     "prague@2023 cwnd_mode 1 rtt_scaling none",
+    "prague@2023 ecn_fallback 1 rtt_transition 0",
     "prague@2023 rtt_scaling additive rtt_target 1s rtt_transition 0",
     "prague@2020-08 rtt_scaling rate rtt_target 1s rtt_transition 0 ecn_fallback 1",
     "prague@2020-08 rtt_scaling scalable rtt_transition 0",

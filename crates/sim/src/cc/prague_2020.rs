@@ -25,7 +25,7 @@
 //! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks),
 //! `tests/cc_hooks.rs` (any sequence of hooks), `tests/claims/test_versions.py` (what was published of each version).
 
-use super::classic_ecn::ClassicEcn;
+use super::classic_ecn::{ClassicEcn, Units};
 use super::reno::Reno;
 use super::rtt_scaling::{Mode, RttScaling};
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
@@ -113,7 +113,7 @@ impl Prague2020 {
             alpha_stamp: Time::ZERO,
             cwr_stamp: None,
             max_burst: 1,
-            classic_ecn: ClassicEcn::new(0),
+            classic_ecn: ClassicEcn::new(0, Units::OF_2020),
         }
     }
 
@@ -267,7 +267,7 @@ impl CongestionControl for Prague2020 {
             return;
         }
         tp.request_pacing();
-        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3);
+        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3, Units::OF_2020);
         self.alpha_stamp = tp.now;
         self.new_round(tp);
     }

@@ -14,6 +14,9 @@ impl Prague {
             return;
         }
         if self.saw_ce {
+            if self.ecn_fallback {
+                self.classic_ecn.on_round(tp.min_rtt_us);
+            }
             let delivered = (tp.delivered - self.old_delivered).max(1);
             let marked = ((tp.delivered_ce - self.old_delivered_ce) << ALPHA_BITS) / delivered;
             self.alpha = (self.alpha - (self.alpha >> GAIN_SHIFT) + marked).min(MAX_ALPHA);

@@ -14,7 +14,8 @@
 //! * **Slow start** overwrites `frac_cwnd`, so that what was reduced is forgotten, until an ACK comes that may not grow the window: one
 //!   with marked packets alone, or after a loss.
 //! * **Marks.** Alpha begins at 0 and follows the marks from the first on. The ACK with the first mark halves the fractional window; then entry to
-//!   CWR takes alpha/2 of it, at most once per virtual RTT. There is no fallback behind a classic AQM.
+//!   CWR takes alpha/2 of it, at most once per virtual RTT. The module of 2023 can reduce more behind a classic AQM ([`super::classic_ecn`]), but
+//!   with its constants every AQM becomes one; 0.7 has no such fallback.
 //! * **Loss** halves without a threshold; the window walks down, and grows again when the state is Open.
 //! * **Rate mode**, once marks were seen and while the window is at most 6000 bytes: a few rounds out of slow start it is the rate that grows and
 //!   shrinks, and the window follows from it and a slow average of the RTT. 100 kbit/s is the least. Packets shrink so that two of them are sent
@@ -32,6 +33,7 @@
 //! | `rtt_target` | 25ms | the RTT whose growth and reductions the flow imitates, 128 us to 1 s |
 //! | `rtt_transition` | 4 | rounds out of slow start before it does |
 //! | `rtt_scaling` | rate | `@2023` alone: `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
+//! | `ecn_fallback` | 0 | `@2023` alone: 1: reduce more behind a classic AQM |
 //! | `rate_offset` | 4 | `@2023` alone: by how many 128ths of the rate the pace differs from it, 0 to 128 |
 //!
 //! Departures: headers are 52 bytes, as with timestamps, whatever was negotiated. `@2023` was written from a comparison with 0.7: what the comparison does
@@ -46,9 +48,12 @@ mod arithmetic;
 mod module;
 mod pacing;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod vectors;
 mod window;
 
+use super::classic_ecn::{ClassicEcn, Units};
 use super::reno::Reno;
 use super::rtt_scaling::Mode as Scaling;
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
@@ -114,6 +119,7 @@ pub struct Prague {
     rtt_target: u64,
     rtt_transition: u32,
     rate_offset: u64,
+    ecn_fallback: bool,
 
     /// AccECN was not negotiated.
     as_reno: bool,
@@ -144,10 +150,12 @@ pub struct Prague {
     cwr_stamp: Option<Time>,
     /// Packets per burst.
     burst: u64,
+    classic_ecn: ClassicEcn,
 }
 
-/// The first two are of 2023 alone.
+/// The first three are of 2023 alone.
 const PARAMETERS: &[&str] = &[
+    "ecn_fallback",
     "rate_offset",
     "rtt_scaling",
     "alpha_mode",
@@ -177,6 +185,7 @@ impl Prague {
             rtt_target: 25_000 << 3,
             rtt_transition: 4,
             rate_offset: 4,
+            ecn_fallback: false,
             as_reno: false,
             mode: Mode::Window,
             frac_cwnd: 0,
@@ -195,6 +204,7 @@ impl Prague {
             alpha_stamp: Time::ZERO,
             cwr_stamp: None,
             burst: 1,
+            classic_ecn: ClassicEcn::new(0, Units::BROKEN),
         }
     }
 
@@ -202,7 +212,7 @@ impl Prague {
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let (version, known) = match words.version() {
             Some("2023") => (Version::Of2023, PARAMETERS),
-            _ => (Version::Present, &PARAMETERS[2..]),
+            _ => (Version::Present, &PARAMETERS[3..]),
         };
         let mut c = Prague::new(version);
         while let Some(parameter) = words.parameter(known)? {
@@ -215,6 +225,7 @@ impl Prague {
                     c.switching = bits & 2 == 2;
                 }
                 "cwnd_transit" => c.cwnd_transit = words.number(0..=u32::MAX)?.into(),
+                "ecn_fallback" => c.ecn_fallback = words.flag()?,
                 "max_tso_segs" => c.max_tso_segs = words.number(0..=u32::MAX)?,
                 "rate_offset" => c.rate_offset = words.number(0..=128)?.into(),
                 "rtt_scaling" => c.scaling = Scaling::parse(words)?,
@@ -280,12 +291,19 @@ impl CongestionControl for Prague {
         self.mtu = mtu(tp);
         self.hsrtt = if tp.srtt_us > 0 { tp.srtt_us << HSRTT_SHIFT } else { 8 << HSRTT_SHIFT };
         self.mode = mode;
+        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3, Units::BROKEN);
         self.new_round(tp);
     }
 
     /// The reduction itself waits in `frac_cwnd`.
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.as_reno { Reno::half(tp) } else { tp.snd_ssthresh }
+        if self.as_reno {
+            return Reno::half(tp);
+        }
+        if self.ecn_fallback {
+            self.classic_ecn.on_reduction(tp.snd_ssthresh);
+        }
+        tp.snd_ssthresh
     }
 
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
@@ -321,6 +339,14 @@ impl CongestionControl for Prague {
         }
     }
 
+    fn pkts_acked(&mut self, _tp: &mut TcpSock, _acked: u32, rtt_us: Option<u64>) {
+        if let Some(rtt_us) = rtt_us
+            && self.ecn_fallback
+        {
+            self.classic_ecn.on_rtt(rtt_us);
+        }
+    }
+
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         if self.as_reno {
             return Reno.undo_cwnd(tp);
@@ -352,156 +378,17 @@ impl CongestionControl for Prague {
 
     fn trace(&self) -> Vec<(&'static str, f64)> {
         let one = ONE as f64;
-        vec![
+        let mut values = vec![
             ("alpha", self.alpha as f64 / MAX_ALPHA as f64),
             ("frac_cwnd", self.frac_cwnd as f64 / one),
             ("rate", self.rate as f64),
             ("ai_per_rtt", self.ai_per_rtt as f64 / one),
             ("in_loss", f64::from(u8::from(self.in_loss))),
             ("rate_mode", f64::from(u8::from(self.mode == Mode::Rate))),
-        ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cc::sock::Pacing;
-
-    /// A module in congestion avoidance at 50 ms, where nothing is scaled.
-    fn avoiding(text: &str, cwnd: u32) -> (Prague, TcpSock) {
-        let mut tp = TcpSock::new(1448, 250);
-        tp.accecn = true;
-        tp.snd_cwnd = cwnd;
-        tp.snd_ssthresh = cwnd;
-        tp.is_cwnd_limited = true;
-        tp.srtt_us = 50_000 << 3;
-        tp.snd_nxt = 1_000_000;
-        let Ok(mut prague) = Prague::parse(&mut CcWords::new(text), CcEnv::default()) else {
-            panic!("'{text}' was refused")
-        };
-        prague.init(&mut tp);
-        (prague, tp)
-    }
-
-    fn ack(prague: &mut Prague, tp: &mut TcpSock, acked: u32, marked: u32) {
-        tp.delivered += u64::from(acked);
-        tp.delivered_ce += u64::from(marked);
-        let sample = RateSample { acked_sacked: acked, delivered_ce: marked, ..RateSample::default() };
-        prague.cong_control(tp, &sample);
-    }
-
-    #[test]
-    fn alpha_mode_1_begins_at_1_and_no_mark_halves() {
-        let (mut prague, mut tp) = avoiding("prague alpha_mode 1", 100);
-        assert_eq!(prague.alpha, MAX_ALPHA);
-        ack(&mut prague, &mut tp, 1, 1);
-        assert_eq!(prague.frac_cwnd, 100 * ONE);
-        prague.set_state(&mut tp, CaState::Cwr);
-        assert_eq!(prague.frac_cwnd, 50 * ONE);
-    }
-
-    #[test]
-    fn only_a_window_that_limits_grows_in_2023_one_that_the_application_does_not_limit() {
-        for (text, limited, app_limited, grows) in [
-            ("prague", false, 0, false),
-            ("prague", true, 1, true),
-            ("prague@2023", false, 0, true),
-            ("prague@2023", true, 1, false),
-        ] {
-            let (mut prague, mut tp) = avoiding(text, 50);
-            (tp.is_cwnd_limited, tp.app_limited) = (limited, app_limited);
-            ack(&mut prague, &mut tp, 25, 0);
-            // 25 of 50 packets: half a packet more
-            let expected = if grows { 50 * ONE + ONE / 2 } else { 50 * ONE };
-            assert_eq!(prague.frac_cwnd, expected, "{text} {limited} {app_limited}");
+        ];
+        if self.ecn_fallback {
+            values.push(("classic_ecn", self.classic_ecn.score()));
         }
-    }
-
-    #[test]
-    fn the_pace_is_the_window_rounded_down_in_2023_the_window() {
-        for (text, packets) in [("prague", 50), ("prague@2023", 51)] {
-            let (mut prague, mut tp) = avoiding(text, 50);
-            ack(&mut prague, &mut tp, 25, 0);
-            assert_eq!(tp.snd_cwnd, 51);
-            // 1500 B * 50 / 50 ms = 1.5 MB/s, which is less than 2^12 packets per second
-            assert_eq!(tp.pacing_rate, 30_000 * packets, "{text}");
-            assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::Needed, Some(1)));
-        }
-        // 1500 B * 1000 / 50 ms = 30 MB/s: 4.9 packets in 1/4096 s
-        for (text, segs) in [("prague", 4), ("prague max_tso_segs 3", 3), ("prague burst_shift 11", 9)] {
-            let (prague, tp) = avoiding(text, 1000);
-            assert_eq!(prague.tso_segs(&tp), Some(segs), "{text}");
-        }
-    }
-
-    #[test]
-    fn the_window_becomes_a_rate_at_6000_bytes_once_marks_were_seen() {
-        for (text, cwnd, marked, mode) in [
-            ("prague", 4, 1, Mode::Rate),
-            ("prague", 4, 0, Mode::Window),
-            ("prague", 12, 1, Mode::Window),
-            ("prague@2023", 3, 0, Mode::Rate),
-            ("prague cwnd_mode 0", 4, 1, Mode::Window),
-            ("prague cwnd_mode 1", 12, 1, Mode::Rate),
-            ("prague cwnd_transit 12", 12, 1, Mode::Rate),
-        ] {
-            let (mut prague, mut tp) = avoiding(text, cwnd);
-            ack(&mut prague, &mut tp, 1, marked);
-            assert_eq!(prague.mode, mode, "{text} {cwnd} {marked}");
-        }
-    }
-
-    #[test]
-    fn a_timeout_leaves_the_threshold_and_the_window_climbs_to_half() {
-        let (mut prague, mut tp) = avoiding("prague", 40);
-        prague.cwnd_event(&mut tp, CaEvent::Loss);
-        tp.snd_cwnd = 1;
-        prague.set_state(&mut tp, CaState::Loss);
-        tp.ca_state = CaState::Loss;
-        for expected in 2..=20 {
-            ack(&mut prague, &mut tp, 1, 0);
-            assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (expected, 40));
-        }
-        ack(&mut prague, &mut tp, 1, 0);
-        assert_eq!(tp.snd_cwnd, 20);
-        // then slow start up to the old threshold
-        prague.set_state(&mut tp, CaState::Open);
-        ack(&mut prague, &mut tp, 2, 0);
-        assert_eq!((tp.snd_cwnd, prague.frac_cwnd), (22, 22 * ONE));
-    }
-
-    #[test]
-    fn growth_of_2023_by_the_whole_window_and_its_forms_of_scaling() {
-        // 40 ms beside a target of 25 ms: additive (40/65)^2; scalable, in us, (2048 + 16384) * 40000 / 16384^2
-        let scalable = 18_432 * 40_000 * ONE / (16_384 * 16_384);
-        for (scaling, expected) in
-            [("none", ONE), ("rate", ONE), ("additive", (1600 * ONE + 2112) / 4225), ("scalable", scalable)]
-        {
-            let (mut prague, mut tp) =
-                avoiding(&format!("prague@2023 rtt_scaling {scaling} rtt_transition 0"), 50);
-            tp.srtt_us = 40_000 << 3;
-            prague.set_ai(&tp);
-            assert_eq!(prague.ai_per_rtt, expected, "{scaling}");
-        }
-        let (mut prague, mut tp) = avoiding("prague@2023", 50);
-        prague.frac_cwnd = 49 * ONE + ONE / 2;
-        ack(&mut prague, &mut tp, 25, 0);
-        assert_eq!(prague.frac_cwnd, 50 * ONE);
-    }
-
-    #[test]
-    fn without_accecn_it_is_reno() {
-        let mut tp = TcpSock::new(1448, 250);
-        tp.ecn_ok = true;
-        let mut prague = Prague::new(Version::Present);
-        assert!(prague.ect1() && prague.needs_ecn() && prague.needs_accecn());
-        prague.init(&mut tp);
-        assert!(!prague.ect1() && !prague.needs_ecn() && !prague.has_cong_control());
-        assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::None, None));
-        tp.snd_cwnd = 21;
-        assert_eq!(prague.ssthresh(&mut tp), 10);
-        prague.set_state(&mut tp, CaState::Recovery);
-        assert_eq!(tp.snd_ssthresh, 0x7fff_ffff);
+        values
     }
 }

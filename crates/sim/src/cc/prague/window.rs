@@ -139,13 +139,16 @@ impl Prague {
         }
     }
 
-    /// Entry to CWR takes half of alpha.
+    /// Entry to CWR takes half of alpha, and at least the fallback's.
     pub(super) fn enter_cwr(&mut self, tp: &TcpSock) {
         if !self.passed_since(tp, self.cwr_stamp) {
             return;
         }
         self.cwr_stamp = Some(tp.now);
-        let alpha = self.alpha >> GAIN_SHIFT;
+        let mut alpha = self.alpha >> GAIN_SHIFT;
+        if self.ecn_fallback {
+            alpha = alpha.max(self.classic_ecn.least_alpha());
+        }
         if self.by_rate(tp) {
             self.rate = (self.rate - mul_shr(self.rate, alpha, ALPHA_BITS + 1)).max(MIN_RATE);
             self.frac_cwnd = self.rate_to_window(tp, self.rate);
