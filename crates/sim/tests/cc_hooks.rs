@@ -65,7 +65,7 @@ const EXTREMES: &[&str] = &[
     "dctcp dctcp_shift_g 0 dctcp_alpha_on_init 0",
     "dctcp dctcp_shift_g 10",
     "none cwnd 1",
-    "prague burst_shift 0 cwnd_mode 1 rtt_target 1s rtt_transition 0",
+    "prague burst_shift 0 cwnd_mode 1 min_tso_segs 255 rtt_target 1s rtt_transition 0",
     "prague alpha_mode 1 cwnd_mode 3 cwnd_transit 4294967295 max_tso_segs 1 rtt_target 128us rtt_transition 0",
     "prague@2023 rate_offset 128 rtt_scaling scalable rtt_transition 0",
     "prague@2023 cwnd_mode 1 rtt_scaling none",

@@ -28,7 +28,7 @@ fn the_parameters_of_the_kernels_modules_are_taken() {
         "dctcp-sce@2019 mss mss_cache pacing off",
         "reno-sce@2019 mss rcv_mss pacing sysctl",
         "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
-        "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 rtt_target 25ms rtt_transition 4",
+        "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 min_tso_segs 2 rtt_target 25ms rtt_transition 4",
         "prague@2023 alpha_mode 1 ecn_fallback 1 rate_offset 0 rtt_scaling additive rtt_target 15ms rtt_transition 100",
         "prague@2020-04 alpha_mode 0 rtt_scaling rate rtt_target 25ms rtt_transition 500 ecn_fallback 0",
         "prague@2019-09 alpha_mode 1",
@@ -72,7 +72,7 @@ fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
         ),
         (
             "prague ecn_fallback 1",
-            "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, burst_shift, cwnd_mode, cwnd_transit, max_tso_segs, rtt_target, rtt_transition".into(),
+            "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, burst_shift, cwnd_mode, cwnd_transit, max_tso_segs, min_tso_segs, rtt_target, rtt_transition".into(),
         ),
         (
             "prague@2019-11 rtt_target 25ms",

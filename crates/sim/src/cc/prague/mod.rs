@@ -30,6 +30,7 @@
 //! | `cwnd_mode` | 2 | 0 window, 1 rate, 2 and 3 begin so and switch |
 //! | `cwnd_transit` | 4 | windows up to so many packets of 1500 bytes are kept as rates |
 //! | `max_tso_segs` | 0 | most packets of a burst; 0: no such bound |
+//! | `min_tso_segs` | 1 | least packets of a burst, 1 to 255; version 0.6 took `net.ipv4.tcp_min_tso_segs`, 2 |
 //! | `rtt_target` | 25ms | the RTT whose growth and reductions the flow imitates, 128 us to 1 s |
 //! | `rtt_transition` | 4 | rounds out of slow start before it does |
 //! | `rtt_scaling` | rate | `@2023` alone: `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
@@ -111,6 +112,7 @@ pub struct Prague {
     alpha_mode: bool,
     burst_shift: u32,
     max_tso_segs: u32,
+    min_tso_segs: u32,
     cwnd_transit: u64,
     /// Whether the mode follows the window.
     switching: bool,
@@ -163,6 +165,7 @@ const PARAMETERS: &[&str] = &[
     "cwnd_mode",
     "cwnd_transit",
     "max_tso_segs",
+    "min_tso_segs",
     "rtt_target",
     "rtt_transition",
 ];
@@ -179,6 +182,7 @@ impl Prague {
             alpha_mode: false,
             burst_shift: 12,
             max_tso_segs: 0,
+            min_tso_segs: 1,
             cwnd_transit: 4,
             switching: true,
             scaling: Scaling::Rate,
@@ -227,6 +231,7 @@ impl Prague {
                 "cwnd_transit" => c.cwnd_transit = words.number(0..=u32::MAX)?.into(),
                 "ecn_fallback" => c.ecn_fallback = words.flag()?,
                 "max_tso_segs" => c.max_tso_segs = words.number(0..=u32::MAX)?,
+                "min_tso_segs" => c.min_tso_segs = words.number(1..=255)?,
                 "rate_offset" => c.rate_offset = words.number(0..=128)?.into(),
                 "rtt_scaling" => c.scaling = Scaling::parse(words)?,
                 "rtt_target" => {
@@ -361,7 +366,7 @@ impl CongestionControl for Prague {
     fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
         let burst = u32::try_from(self.burst).unwrap_or(u32::MAX);
         let most = if self.max_tso_segs > 0 { self.max_tso_segs } else { u32::MAX };
-        (!self.as_reno).then_some(burst.min(most))
+        (!self.as_reno).then_some(burst.max(self.min_tso_segs).min(most))
     }
 
     fn needs_ecn(&self) -> bool {

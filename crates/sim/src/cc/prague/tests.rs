@@ -68,6 +68,17 @@ fn the_pace_is_the_window_rounded_down_in_2023_the_window() {
         let (prague, tp) = avoiding(text, 1000);
         assert_eq!(prague.tso_segs(&tp), Some(segs), "{text}");
     }
+    // 50 packets: 0.24, so that the least decides, and the most before it
+    for (words, [of_50, of_1000]) in
+        [("", [1, 4]), ("min_tso_segs 2", [2, 4]), ("min_tso_segs 6", [6, 6]), ("min_tso_segs 2 max_tso_segs 1", [1, 1])]
+    {
+        for (cwnd, segs) in [(50, of_50), (1000, of_1000)] {
+            for name in ["prague", "prague@2023"] {
+                let (prague, tp) = avoiding(&format!("{name} {words}"), cwnd);
+                assert_eq!(prague.tso_segs(&tp), Some(segs), "{name} {words}");
+            }
+        }
+    }
 }
 
 #[test]
