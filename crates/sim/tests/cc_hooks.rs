@@ -70,6 +70,7 @@ const EXTREMES: &[&str] = &[
     "prague@2023 rate_offset 128 rtt_scaling scalable rtt_transition 0",
     "prague@2023 cwnd_mode 1 rtt_scaling none",
     "prague@2023 ecn_fallback 1 rtt_transition 0",
+    "prague@5.15 ecn_fallback 1 fallback_constants mended rtt_transition 0",
     "prague@2023 rtt_scaling additive rtt_target 1s rtt_transition 0",
     "prague@2020-08 rtt_scaling rate rtt_target 1s rtt_transition 0 ecn_fallback 1",
     "prague@2020-08 rtt_scaling scalable rtt_transition 0",

@@ -30,6 +30,7 @@ fn the_parameters_of_the_kernels_modules_are_taken() {
         "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
         "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 min_tso_segs 2 rtt_target 25ms rtt_transition 4",
         "prague@2023 alpha_mode 1 ecn_fallback 1 rate_offset 0 rtt_scaling additive rtt_target 15ms rtt_transition 100",
+        "prague@5.15 ecn_fallback 1 fallback_constants mended min_tso_segs 1 rtt_scaling none",
         "prague@2020-04 alpha_mode 0 rtt_scaling rate rtt_target 25ms rtt_transition 500 ecn_fallback 0",
         "prague@2019-09 alpha_mode 1",
     ] {
@@ -68,7 +69,7 @@ fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
         ),
         (
             "prague@2020",
-            "cc 'prague@2020': unknown version '2020' of prague; did you mean '2020-04'?; known versions: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06, 2023".into(),
+            "cc 'prague@2020': unknown version '2020' of prague; did you mean '2020-04'?; known versions: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06, 2023, 5.15".into(),
         ),
         (
             "prague ecn_fallback 1",

@@ -42,9 +42,9 @@ impl Units {
     /// Alpha of 20 bits.
     pub const OF_2020: Units = Units { bits: 20, v0_lg: 10_014_683, d0_lg: 11_498_458 };
     /// Alpha of 24 bits, logarithms of 20. The module adds halves of them, without the last bit.
-    pub const BROKEN: Units = Units { bits: 24, v0_lg: 10_014_683 & !1, d0_lg: 11_498_458 };
+    pub const BROKEN: Units = Units { bits: 24, v0_lg: 10_014_682, d0_lg: 11_498_458 };
     /// Both of 24 bits.
-    pub const MENDED: Units = Units { bits: 24, v0_lg: 160_234_941 & !1, d0_lg: 183_975_331 & !1 };
+    pub const MENDED: Units = Units { bits: 24, v0_lg: 160_234_940, d0_lg: 183_975_330 };
 }
 
 /// The detector's state.

@@ -199,7 +199,7 @@ table! { $
     dctcp::Dctcp { "dctcp" => Dctcp::parse }
     dctcp_sce::DctcpSce { "dctcp-sce", "dctcp-sce@2019" => DctcpSce::parse }
     none::Fixed { "none" => Fixed::parse }
-    prague::Prague { "prague", "prague@2023" => Prague::parse }
+    prague::Prague { "prague", "prague@2023", "prague@5.15" => Prague::parse }
     prague_2019::Prague2019 { "prague@2019-09", "prague@2019-11" => Prague2019::parse }
     prague_2020::Prague2020 { "prague@2020-04", "prague@2020-08", "prague@2021-06" => Prague2020::parse }
     reno::Reno { "reno" => Reno::parse }

@@ -2,7 +2,7 @@
 //! marks, shares as a flow with an RTT of 25 ms would, and goes on as a rate where the window is small.
 //!
 //! Source: version 0.7 of the out-of-tree module (minuscat/rpi-6.18.y `net/ipv4/tcp_prague.c`, 330b511a), and for `prague@2023` the module of 2023
-//! (L4STeam/tcp-prague, 90aea47f); docs/models/prague.md compares the versions; draft-briscoe-iccrg-prague-congestion-control.
+//! (L4STeam/tcp-prague, 90aea47f); `prague@5.15` is that module as it is built into L4STeam/linux 5.15.72-56eae305c; docs/models/prague.md compares the versions; draft-briscoe-iccrg-prague-congestion-control.
 //! [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published experiments. Asks for AccECN whatever
 //! `net.ipv4.tcp_ecn` says; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECN.
 //!
@@ -23,21 +23,25 @@
 //! * **Pace**: the window in whole packets, rounded down (`snd_cwnd` is rounded up), per RTT; twice that early in slow start. In rate mode the rate, 3 %
 //!   more in the first half of a virtual RTT and 3 % less in the second. A burst is 1/4096 s of it, at least one packet.
 //!
+//! `@5.15` is `@2023` with alpha 1 at the start and bursts of at least two packets.
+//!
 //! | parameter | default | meaning |
 //! |---|---|---|
-//! | `alpha_mode` | 0 | alpha before the first mark: 0, and that mark halves the window; or 1 |
+//! | `alpha_mode` | 0; 1 in `@5.15` | alpha before the first mark: 0, and that mark halves the window; or 1 |
 //! | `burst_shift` | 12 | a burst is 2^-`burst_shift` s of the pace, 0 to 31 |
 //! | `cwnd_mode` | 2 | 0 window, 1 rate, 2 and 3 begin so and switch |
 //! | `cwnd_transit` | 4 | windows up to so many packets of 1500 bytes are kept as rates |
 //! | `max_tso_segs` | 0 | most packets of a burst; 0: no such bound |
-//! | `min_tso_segs` | 1 | least packets of a burst, 1 to 255; version 0.6 took `net.ipv4.tcp_min_tso_segs`, 2 |
+//! | `min_tso_segs` | 1; 2 in `@5.15` | least packets of a burst, 1 to 255; version 0.6 took `net.ipv4.tcp_min_tso_segs`, 2 |
 //! | `rtt_target` | 25ms | the RTT whose growth and reductions the flow imitates, 128 us to 1 s |
 //! | `rtt_transition` | 4 | rounds out of slow start before it does |
-//! | `rtt_scaling` | rate | `@2023` alone: `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
-//! | `ecn_fallback` | 0 | `@2023` alone: 1: reduce more behind a classic AQM |
-//! | `rate_offset` | 4 | `@2023` alone: by how many 128ths of the rate the pace differs from it, 0 to 128 |
+//! | `rtt_scaling` | rate | `@2023` and `@5.15` alone: `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
+//! | `ecn_fallback` | 0 | `@2023` and `@5.15` alone: 1: reduce more behind a classic AQM |
+//! | `fallback_constants` | broken | `@5.15` alone: the constants of that fallback: `broken`, or `mended` as by 48b3db6b |
+//! | `rate_offset` | 4 | `@2023` and `@5.15` alone: by how many 128ths of the rate the pace differs from it, 0 to 128 |
 //!
-//! Departures: headers are 52 bytes, as with timestamps, whatever was negotiated. `@2023` was written from a comparison with 0.7: what the comparison does
+//! Departures: the two defaults of `@5.15` are what measurements of that build tell, its source was not read: a flow of 128 Mbit/s and 128 ms starts
+//! as with alpha 1, and delays behind `dualpi2` are those of bursts of two. Headers are 52 bytes, as with timestamps, whatever was negotiated. `@2023` was written from a comparison with 0.7: what the comparison does
 //! not name is as in 0.7, and with `rtt_scaling none` or `scalable` there is no virtual RTT, so that `none` never has a rate mode.
 //!
 //! Validation: `vectors.rs` (sequences of ACKs, every integer), `module.rs` (the same integers as the kernel module of this repository), the tests below,
@@ -122,6 +126,7 @@ pub struct Prague {
     rtt_transition: u32,
     rate_offset: u64,
     ecn_fallback: bool,
+    fallback_units: Units,
 
     /// AccECN was not negotiated.
     as_reno: bool,
@@ -155,8 +160,9 @@ pub struct Prague {
     classic_ecn: ClassicEcn,
 }
 
-/// The first three are of 2023 alone.
+/// The first is of 5.15 alone, the next three of 2023 too.
 const PARAMETERS: &[&str] = &[
+    "fallback_constants",
     "ecn_fallback",
     "rate_offset",
     "rtt_scaling",
@@ -190,6 +196,7 @@ impl Prague {
             rtt_transition: 4,
             rate_offset: 4,
             ecn_fallback: false,
+            fallback_units: Units::BROKEN,
             as_reno: false,
             mode: Mode::Window,
             frac_cwnd: 0,
@@ -215,10 +222,15 @@ impl Prague {
     /// From the words after the name and its version.
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let (version, known) = match words.version() {
-            Some("2023") => (Version::Of2023, PARAMETERS),
-            _ => (Version::Present, &PARAMETERS[3..]),
+            Some("5.15") => (Version::Of2023, PARAMETERS),
+            Some(_) => (Version::Of2023, &PARAMETERS[1..]),
+            None => (Version::Present, &PARAMETERS[4..]),
         };
         let mut c = Prague::new(version);
+        if words.version() == Some("5.15") {
+            c.alpha_mode = true;
+            c.min_tso_segs = 2;
+        }
         while let Some(parameter) = words.parameter(known)? {
             match parameter {
                 "alpha_mode" => c.alpha_mode = words.flag()?,
@@ -230,6 +242,10 @@ impl Prague {
                 }
                 "cwnd_transit" => c.cwnd_transit = words.number(0..=u32::MAX)?.into(),
                 "ecn_fallback" => c.ecn_fallback = words.flag()?,
+                "fallback_constants" => {
+                    let mended = words.one_of(&["broken", "mended"])? == "mended";
+                    c.fallback_units = if mended { Units::MENDED } else { Units::BROKEN };
+                }
                 "max_tso_segs" => c.max_tso_segs = words.number(0..=u32::MAX)?,
                 "min_tso_segs" => c.min_tso_segs = words.number(1..=255)?,
                 "rate_offset" => c.rate_offset = words.number(0..=128)?.into(),
@@ -296,7 +312,7 @@ impl CongestionControl for Prague {
         self.mtu = mtu(tp);
         self.hsrtt = if tp.srtt_us > 0 { tp.srtt_us << HSRTT_SHIFT } else { 8 << HSRTT_SHIFT };
         self.mode = mode;
-        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3, Units::BROKEN);
+        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3, self.fallback_units);
         self.new_round(tp);
     }
 

@@ -69,9 +69,12 @@ fn the_pace_is_the_window_rounded_down_in_2023_the_window() {
         assert_eq!(prague.tso_segs(&tp), Some(segs), "{text}");
     }
     // 50 packets: 0.24, so that the least decides, and the most before it
-    for (words, [of_50, of_1000]) in
-        [("", [1, 4]), ("min_tso_segs 2", [2, 4]), ("min_tso_segs 6", [6, 6]), ("min_tso_segs 2 max_tso_segs 1", [1, 1])]
-    {
+    for (words, [of_50, of_1000]) in [
+        ("", [1, 4]),
+        ("min_tso_segs 2", [2, 4]),
+        ("min_tso_segs 6", [6, 6]),
+        ("min_tso_segs 2 max_tso_segs 1", [1, 1]),
+    ] {
         for (cwnd, segs) in [(50, of_50), (1000, of_1000)] {
             for name in ["prague", "prague@2023"] {
                 let (prague, tp) = avoiding(&format!("{name} {words}"), cwnd);
@@ -152,10 +155,16 @@ fn without_accecn_it_is_reno() {
 }
 
 #[test]
-fn with_the_constants_of_2023_the_fallback_takes_a_third_whatever_the_queue() {
-    for (fallback, left) in [(0, 50 * ONE), (1, 50 * ONE - (50 * 5 * ONE) / 16)] {
-        let (mut prague, mut tp) = avoiding(&format!("prague@2023 ecn_fallback {fallback}"), 50);
-        // 100 us of an L4S queue: depth 300, deviation 100 once the averages follow the window
+fn the_fallback_takes_a_third_in_an_l4s_queue_too_unless_its_constants_are_mended() {
+    let third = 50 * ONE - 50 * 5 * ONE / 16;
+    for (text, left) in [
+        ("prague@2023", 50 * ONE),
+        ("prague@2023 ecn_fallback 1", third),
+        ("prague@5.15 alpha_mode 0 ecn_fallback 1", third),
+        ("prague@5.15 alpha_mode 0 ecn_fallback 1 fallback_constants mended", 50 * ONE),
+    ] {
+        let (mut prague, mut tp) = avoiding(text, 50);
+        // An L4S queue's: depth 300 us, deviation 100 us, in averages that follow the window.
         tp.min_rtt_us = 50_000;
         prague.ssthresh(&mut tp);
         for n in 0..10_000 {
@@ -168,6 +177,23 @@ fn with_the_constants_of_2023_the_fallback_takes_a_third_whatever_the_queue() {
         }
         // alpha is 0, the least one 0.625: half of that of 50 packets
         prague.set_state(&mut tp, CaState::Cwr);
-        assert_eq!(prague.frac_cwnd, left, "{fallback}");
+        assert_eq!(prague.frac_cwnd, left, "{text}");
     }
+}
+
+#[test]
+fn the_fallback_leaves_a_larger_alpha() {
+    let (mut prague, mut tp) = avoiding("prague@5.15 ecn_fallback 1 fallback_constants mended", 50);
+    // score 0; alpha is 1 at the start
+    prague.set_state(&mut tp, CaState::Cwr);
+    assert_eq!(prague.frac_cwnd, 25 * ONE);
+}
+
+#[test]
+fn in_5_15_alpha_begins_at_1_and_bursts_have_two_packets() {
+    let (mut prague, mut tp) = avoiding("prague@5.15", 50);
+    assert_eq!((prague.alpha, prague.tso_segs(&tp)), (MAX_ALPHA, Some(2)));
+    // otherwise as in 2023: 25 of 50 packets add half a packet, and the pace is that of the window, 51
+    ack(&mut prague, &mut tp, 25, 0);
+    assert_eq!((prague.frac_cwnd, tp.pacing_rate), (50 * ONE + ONE / 2, 30_000 * 51));
 }
