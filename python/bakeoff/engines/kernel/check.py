@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from bakeoff import files, jsonfile, tc
 from bakeoff.engines.kernel import config, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
-from bakeoff.engines.lab import agent, module_qdiscs
+from bakeoff.engines.lab import agent, departure_times, module_qdiscs
 from bakeoff.errors import RefusedError, UnreachableError
 from bakeoff.scenario import cc_words
 
@@ -90,6 +91,7 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[str, list[str]]]] = {
     ("filter", "u32"): ("NET_CLS_U32", [*_PRIO, f"{_MATCH} u32 match u32 0 0 flowid 1:1"]),
     ("filter", "flower"): ("NET_CLS_FLOWER", [*_PRIO, f"{_MATCH} flower ip_tos 0x4c/0xfc flowid 1:1"]),
     ("filter", "matchall"): ("NET_CLS_MATCHALL", [*_PRIO, f"{_MATCH} matchall flowid 1:1"]),
+    ("filter", "bpf"): ("NET_CLS_BPF", [*_PRIO, f"{_MATCH} bpf bytecode '1,6 0 0 0' flowid 1:1"]),
     ("action", "mirred"): ("NET_ACT_MIRRED", [*_PRIO, f"{_MATCH} matchall action mirred egress redirect dev veth1"]),
     ("action", "pedit"): (
         "NET_ACT_PEDIT",
@@ -260,6 +262,8 @@ def missing(run: Run, report: Report) -> list[str]:
                 reasons.append(f"nodes[{index}].sysctls: '{key}' is of the SCE tree, and not in kernel {report.kernel}")
     for index, tunnel in enumerate(run.tunnels):
         look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel.kind, tunnel.cipher))))
+    for at in dict.fromkeys(departure_times.cleared(run).values()):
+        look(f"{at}: fq on a node that forwards needs a filter that clears departure times", "filter", "bpf")
     for place, words in run.qdiscs():
         look(place, "qdisc", module_qdiscs.kernel_kind(words, report.names("qdisc")))
     return reasons
@@ -279,7 +283,7 @@ def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
         "results": str(results),
         "path": host_programs.search_path(),
         "modules": [str(path) for path in kernel.modules],
-        "trials": {name: [command.split() for command in commands] for name, commands in trials.items()},
+        "trials": {name: [shlex.split(command) for command in commands] for name, commands in trials.items()},
         "htb": [command.split() for command in _HTB],
         "htb_show": ["tc", "class", "show", "dev", _V],
     }

@@ -7,6 +7,8 @@ look at what is rewritten: there the class is chosen first, and travels as the p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bakeoff.engines.lab import match
 from bakeoff.engines.lab.tree import INGRESS_HANDLE
 from bakeoff.errors import RefusedError
@@ -18,28 +20,40 @@ _AE = "0x01"
 
 
 def hook(
-    dev: str, ifb: str, wanted: Interface, flows: dict[str, list[str]], place: str, *, policer: Policer | None
+    dev: str,
+    ifb: str,
+    wanted: Interface,
+    flows: dict[str, list[str]],
+    place: str,
+    *,
+    policer: Policer | None,
+    clear: Sequence[str] = (),
 ) -> list[list[str]]:
-    """The commands at the ingress of `dev`; `ifb` has the queue, if there is one. `policer`: of what arrives there."""
+    """The commands at the ingress of `dev`; `ifb` has the queue, if there is one. `policer`: of what arrives there.
+
+    `clear`: the words of a filter for all packets, ahead of the others.
+    """
     queue, rules = wanted.ingress, wanted.mangle
-    if queue is None and not rules and policer is None:
+    if queue is None and not rules and policer is None and not clear:
         return []
     commands = [["tc", "qdisc", "add", "dev", dev, "handle", "ffff:", "ingress"]]
     filters = [] if policer is None else [_policing(policer)]
     # A packet that is marked down may be one that the queue's filters look for.
     filters += _classification(queue, flows, place) if queue is not None and rules else []
     filters += [_rewriting(rule, flows, f"{place}.mangle[{i}]") for i, rule in enumerate(rules)]
-    commands += [_filter(dev, prio, "ip", words) for prio, words in enumerate(filters, start=1)]
+    # ARP has a place of its own in the order of filters: a number has one protocol.
+    first = 2 if clear else 1
+    commands += [_filter(dev, 1, "all", list(clear))] if clear else []
+    commands += [_filter(dev, prio, "ip", ["u32", *words]) for prio, words in enumerate(filters, start=first)]
     if queue is not None:
-        redirect = ["match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb]
-        # ARP has a place of its own in the order of filters: a protocol has one per number.
-        commands.append(_filter(dev, len(filters) + 1, "all", redirect))
+        redirect = ["u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb]
+        commands.append(_filter(dev, first + len(filters), "all", redirect))
     return commands
 
 
 def _filter(dev: str, prio: int, protocol: str, words: list[str]) -> list[str]:
     on = ["dev", dev, "parent", "ffff:", "protocol", protocol, "prio", str(prio)]
-    return ["tc", "filter", "add", *on, "u32", *words]
+    return ["tc", "filter", "add", *on, *words]
 
 
 def _policing(policer: Policer) -> list[str]:

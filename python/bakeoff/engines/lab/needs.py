@@ -25,6 +25,10 @@ _ACTIONS: Final = {
     "csum": ("csum", "ip4h"),
     "skbedit": ("skbedit", "priority", "1:1"),
 }
+_BPF: Final = (
+    "tc qdisc add dev lo handle ffff: ingress && "
+    "tc filter add dev lo parent ffff: protocol all bpf bytecode '1,6 0 0 0'"
+)
 
 
 def lacking(plan: Plan, tried: Tried) -> Iterator[tuple[str, str]]:
@@ -42,6 +46,10 @@ def lacking(plan: Plan, tried: Tried) -> Iterator[tuple[str, str]]:
                 error = tried(command.node, ("ip", "link", "add", "probe0", "type", kind))
                 if "Unknown device type" in error:
                     yield command.line(), f"has no {kind} devices: module {kind} (CONFIG_{symbol})"
+        if words[:2] == ("tc", "filter") and "bpf" in words:
+            error = tried(command.node, ("sh", "-c", _BPF))
+            if "classifier not found" in error:
+                yield command.line(), "has no classifier bpf: module cls_bpf (CONFIG_NET_CLS_BPF)"
         for action, options_of in _ACTIONS.items():
             if words[:2] == ("tc", "filter") and action in words:
                 error = tried(command.node, ("tc", "actions", "add", "action", *options_of))

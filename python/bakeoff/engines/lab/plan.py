@@ -189,14 +189,14 @@ class Plan:
     captures: tuple[tuple[str, str], ...] = ()
     """Name of the interface in the results and the file that tcpdump writes, in the results folder."""
     files: tuple[tuple[str, str], ...] = ()
-    """Name and text of what a program of the set-up reads, in the results folder while the run lasts."""
+    """Name and content (Latin-1) of what a program of the set-up reads, in the results folder while the run lasts."""
     programs: tuple[Program, ...] = ()
     """Traffic tools that a scenario names instead of the agent's roles, and programs that it names."""
 
     def write_files(self, folder: Path) -> None:
         """Put `files` into the results folder."""
         for name, text in self.files:
-            (folder / name).write_text(text, encoding="ascii")
+            (folder / name).write_bytes(text.encode("latin-1"))
 
     def remove_files(self, folder: Path) -> None:
         """Take `files` away: they stand in plan.json."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from bakeoff.engines.lab import (
     change_commands,
+    departure_times,
     ingress,
     module_qdiscs,
     nodes,
@@ -84,10 +85,13 @@ def plan(
         raise RefusedError(f"tunnels[0]: '{run.tunnels[0].name}': the lab sets up no tunnels between machines")
     tunnels.check(run, net)
     flows = packets(run, net)
-    interfaces = _wires(run)
+    # Between machines there are wires.
+    stamped = departure_times.cleared(run) if machines is None else {}
+    interfaces = _wires(run, stamped)
     trees: Trees = {}
     policers = _policers(run)
-    queues = _queues(interfaces, policers, net, flows, trees, qdiscs_offered=qdiscs_offered)
+    clear = dict.fromkeys(stamped, departure_times.words(captures))
+    queues = _queues(interfaces, policers, net, flows, trees, clear=clear, qdiscs_offered=qdiscs_offered)
     let_go, held = small_queues.let_go(run, net, interfaces, netem=netem)
     shown_first = _shown(interfaces, policers, net, trees, "-d")
     changed = tuple(change_commands.timed(run, net, trees))
@@ -125,7 +129,7 @@ def plan(
         roles=tuple(roles(run, net)),
         queues=tuple(_leaves(interfaces, net, trees)),
         captures=files,
-        files=tuple(tunnels.files(run, net)),
+        files=(*tunnels.files(run, net), *(departure_times.files() if stamped else ())),
         programs=(*traffic_tools.programs(run, net, captures), *scenario_programs.programs(run, net, captures)),
     )
 
@@ -165,8 +169,11 @@ def _policers(run: Run) -> dict[End, Policer]:
     }
 
 
-def _wires(run: Run) -> list[Interface]:
-    """The run's interfaces, with the delay and loss of links as a netem where they arrive, and those with a policer."""
+def _wires(run: Run, stamped: Collection[End]) -> list[Interface]:
+    """The run's interfaces, with the delay and loss of links as a netem where they arrive, and those with a policer.
+
+    Those of `stamped` are among them.
+    """
     known = {(end.node, end.peer): (index, end) for index, end in enumerate(run.interfaces)}
     ends = {link_end for link in run.links for link_end in (link.ends, link.ends[::-1])}
     for end, (index, _) in known.items():
@@ -182,6 +189,9 @@ def _wires(run: Run) -> list[Interface]:
             raise RefusedError(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at its egress")
         for end in _policers(run):
             if set(end) == set(link.ends):
+                found.setdefault(end, (len(found), Interface(node=end[0], peer=end[1])))
+        for end in (link.ends, link.ends[::-1]):
+            if end in stamped:
                 found.setdefault(end, (len(found), Interface(node=end[0], peer=end[1])))
         for end in (link.ends, link.ends[::-1]):
             # What arrives at end[0] is what end[1] sent.
@@ -210,6 +220,7 @@ def _queues(
     flows: dict[str, list[str]],
     trees: Trees,
     *,
+    clear: Mapping[End, list[str]],
     qdiscs_offered: Collection[str],
 ) -> list[Command]:
     commands: list[Command] = []
@@ -228,8 +239,10 @@ def _queues(
             argvs += tree.install(wanted.ingress, f"{place}.ingress")
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
-        policer = policers.get((wanted.node, wanted.peer))
-        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place, policer=policer)
+        here = (wanted.node, wanted.peer)
+        argvs += ingress.hook(
+            end.dev, end.ifb, wanted, flows, place, policer=policers.get(here), clear=clear.get(here, ())
+        )
         commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
     return commands
 
