@@ -19,7 +19,7 @@ READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak exact bench bench-flows bench-ns3 validation gallery docs studies verdict architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak exact bench bench-flows bench-ns3 validation testbeds gallery docs studies verdict architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -155,6 +155,9 @@ bench-ns3: setup agent ## speed beside ns-3, in one run; needs libns3-dev and li
 
 validation: setup ## the runs and tables of docs/validation/results.md (10 minutes)
 	$(BIN)/python docs/validation/generate.py
+
+testbeds: setup ## the runs and the page of docs/validation/testbeds.md (20 minutes)
+	$(BIN)/python docs/validation/testbeds.py
 
 gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
 	rm -rf results/gallery

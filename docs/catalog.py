@@ -16,6 +16,7 @@ PAGE: Final = Path(__file__).parent / "catalog.md"
 SUITES: Final = {
     "advice": "The runs of `bakeoff advise`: a busy household behind five queues ([advise](advise.md)).",
     "bidirectional": "Mail to the tsvwg list, May 2020: traffic in both directions of an asymmetric line.",
+    "bless-2025": "2025: the largest queue of BBR and BBRv3 in a deep FIFO.",
     "ccafct": "March 2021: completion times of short flows beside a long one.",
     "future": "Experiments that the documents proposed and did not run.",
     "issue-16-17": "2019: the L4S team's answer to two issues about Prague behind a FIFO and `fq_codel`.",

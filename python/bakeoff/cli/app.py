@@ -17,6 +17,7 @@ from bakeoff.cli import (
     packetdrill,
     plot,
     qdisc_replay,
+    reference,
     remote,
     render,
     reproduce,
@@ -48,6 +49,7 @@ add(app, catalog.list_, suites.suites, catalog.show, section="Catalog")
 add(app, table.table, table.report, plot.plot, site.site, serve.serve, render.render, trace.trace, section="Look")
 add(app, compare.compare, diff.diff, reproduce.reproduce, section="Compare")
 add(app, import_.import_, export.export, remote.push, remote.pull, section="Exchange")
+app.add_typer(reference.app, name="reference")
 app.add_typer(kernel.app, name="kernel")
 add(app, packetdrill.packetdrill, qdisc_replay.qdisc_replay, section="Kernel")
 add(app, results.results, results.logs, results.rm, store.store, catalog.schema, doctor.doctor, section="Manage")

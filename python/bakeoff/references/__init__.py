@@ -1,5 +1,6 @@
 """Published numbers: reading them, how far results are from them, and a campaign's own numbers as a reference."""
 
+from bakeoff.references.add import add
 from bakeoff.references.noise import Noise, noise_of
 from bakeoff.references.references import (
     COUNTS,
@@ -28,6 +29,7 @@ __all__ = [
     "Expected",
     "Noise",
     "Reference",
+    "add",
     "deviation",
     "directory",
     "expected",

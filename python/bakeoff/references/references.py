@@ -104,7 +104,7 @@ def directory() -> Path:
 def named(name: str) -> list[Reference]:
     """The lines of one reference: the catalog's of this name, or a CSV file; empty if there is none."""
     if name.endswith(".csv") and Path(name).is_file():
-        return _read(Path(name))
+        return load_file(Path(name))
     return [line for line in load() if line.reference == name]
 
 
@@ -120,7 +120,7 @@ def load(path: Path | None = None) -> list[Reference]:
     value that is no positive number.
     """
     path = directory() if path is None else path
-    return [row for file in sorted(path.glob("*.csv")) for row in _read(file)]
+    return [row for file in sorted(path.glob("*.csv")) for row in load_file(file)]
 
 
 def expected(references: Iterable[Reference]) -> dict[Key, Expected]:
@@ -201,7 +201,8 @@ def _pick(summary: Summary, flow: str, measure: str) -> float | None:
     return value
 
 
-def _read(file: Path) -> list[Reference]:
+def load_file(file: Path) -> list[Reference]:
+    """Every line of one CSV file; BakeoffError as `load`."""
     try:
         text = files.read(file, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
