@@ -33,8 +33,8 @@ SUITES: Final = {
 _HEAD: Final = """# Catalog
 
 Every scenario, congestion control and qdisc that bakeoff ships. `bakeoff list` prints the scenarios,
-`bakeoff list 'l4s-tests/s6*'` the runs of one, `bakeoff show NAME` its YAML. `{name}` in a title is a variable of the
-scenario's matrix. `python docs/catalog.py` writes this page.
+`bakeoff list 'l4s-tests/s6*'` the runs of one, `bakeoff show NAME` its YAML. The number of runs is in
+parentheses; `{name}` in a title is a variable of the scenario's matrix. `python docs/catalog.py` writes this page.
 """
 _CONTROLS: Final = """## Congestion controls
 
@@ -52,12 +52,11 @@ def page() -> str:
     """The whole page."""
     parts = [_HEAD, "## Scenarios\n"]
     for suite, entries in groupby(catalog.examples().items(), lambda item: item[0].suite):
-        rows = []
+        parts.append(f"### {suite}\n\n{SUITES[suite]}\n")
         for entry, several in entries:
             runs = sum(alike for _, alike in several)
-            rows.append([code(entry.scenario), str(runs), escaped(entry.title)])
-        parts.append(f"### {suite}\n\n{SUITES[suite]}\n")
-        parts.append(pipes(["scenario", "runs", "title"], [True, False, True], rows))
+            parts.append(f"- {code(entry.scenario)} ({runs}): {escaped(entry.title)}")
+        parts.append("")
     controls = _versions(_sim.congestion_controls())
     rows = [[code(name), _listed(versions)] for name, versions in controls.items()]
     parts += [_CONTROLS, pipes(["control", "versions"], [True, True], rows)]
