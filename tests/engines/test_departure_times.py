@@ -1,5 +1,7 @@
 """An fq that is not the sender's takes its time of arrival for a packet's, as behind a wire."""
 
+import pytest
+
 from bakeoff.engines.kernel import check
 from bakeoff.engines.lab import departure_times, needs, plan
 from lab_runs import HTB, action, ecn_nodes, egress, flow, in_virtual_time, lines, network
@@ -52,14 +54,23 @@ def test_a_kernel_without_the_classifier_is_refused():
     assert first[1] == "has no classifier bpf: module cls_bpf (CONFIG_NET_CLS_BPF)"
 
 
-def test_fq_behind_a_delay_marks_what_waited_in_it(real_kernel, tmp_path):
-    # 5 of 20 Mbit/s, paced: only the initial window comes at once, 10 packets of 0.6 ms, whose last wait for 5 ms. By
-    # the sender's stamp each packet is 10 ms old.
-    delay = {"node": "mid", "peer": "cli", "ingress": {"qdisc": "netem delay 10ms limit 1000"}}
-    paced = [flow(max_pacing_rate_bps=5_000_000)]
-    run = network(nodes=ecn_nodes(), interfaces=[*egress(SHAPED), delay], flows=paced)
+@pytest.mark.parametrize("kind", ["router", "bridge"])
+def test_fq_behind_a_delay_marks_what_waited_in_it(real_kernel, tmp_path, kind):
+    # A packet of 1514 bytes takes 0.6 ms at 20 Mbit/s: with 5 of them in the queue, and 8 in that of fq's fast path,
+    # none waits for 9 ms. By the sender's stamp each is 20 ms old.
+    delay = {"node": "mid", "peer": "cli", "ingress": {"qdisc": "netem delay 20ms limit 1000"}}
+    short = SHAPED | {"classes": [SHAPED["classes"][0] | {"child": {"qdisc": "fq limit 5 ce_threshold 9ms"}}]}
+    kinds = [node | ({"kind": kind} if node["name"] == "mid" else {}) for node in ecn_nodes()]
+    run = network(nodes=kinds, interfaces=[*egress(short), delay])
     counted = in_virtual_time(f"kernel:{real_kernel.name}", run, tmp_path / "r").all_counters()
     assert counted["flows"]["a"]["ecn"] == "accecn"
-    # 2 s of 5 Mbit/s are 1.25 MB.
-    assert counted["queues"]["mid>srv"]["sent_bytes"] > 1e6
-    assert counted["queues"]["mid>srv"]["marks"] < 10
+    assert counted["queues"]["mid>srv"]["sent_bytes"] > 2e6
+    assert counted["queues"]["mid>srv"]["marks"] == 0
+
+
+def test_fq_on_a_bridge_does_not_pace_the_senders(real_kernel, tmp_path):
+    # TCP paces to 5 Mbit/s itself: 1.25 MB in 2 s, and the initial window. It stops where an fq says that it paces.
+    paced = [flow(max_pacing_rate_bps=5_000_000)]
+    run = network(interfaces=egress({"qdisc": "fq"}), flows=paced)
+    result = in_virtual_time(f"kernel:{real_kernel.name}", run, tmp_path / "r")
+    assert result.all_counters()["queues"]["mid>srv"]["sent_bytes"] == pytest.approx(1.3e6, rel=0.04)

@@ -306,6 +306,8 @@ def test_every_plan_is_plain_words_short_names_and_undone(many_runs):
         "one-flow": own_parameters,
         "10ms": own_parameters,
         "2ms": own_parameters,
+        "extend": own_parameters,
+        "reproduce": own_parameters,
         # media and rates of links that only the simulator has
         "bursty-link": "no veth has this",
         "multipath": "no veth has this",

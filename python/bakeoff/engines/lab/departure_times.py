@@ -1,9 +1,10 @@
-"""Departure times end at the sender's own device.
+"""What a packet carries of its sender's kernel ends at the sender's own device.
 
 Linux's TCP stamps each packet with its departure time, and `sch_fq` takes a stamp that is there for the time of arrival
-in the queue. No wire carries the stamp. Between namespaces it survives: `skb_clear_tstamp` keeps a delivery time, and
-only local delivery clears it. An fq behind 5 ms of netem would see packets that are 5 ms old. A BPF program at the
-ingress of such a node clears the stamp.
+in the queue. A packet also names its socket, whose pacing rate `sch_fq` applies. No wire carries either. Between
+namespaces both survive: `skb_clear_tstamp` keeps a delivery time until local delivery, and only IP's receive path drops
+the socket. An fq behind 5 ms of netem would see packets that are 5 ms old, and an fq on a bridge would pace senders. A
+BPF program at the ingress of such a node clears the stamp and hands on a clone, which has no socket.
 """
 
 from __future__ import annotations
@@ -21,15 +22,28 @@ OBJECT: Final = "clear-tstamp.o"
 """What tc loads, in the plan's folder."""
 SECTION: Final = "clear_tstamp"
 
-# Instructions of linux/bpf.h; 152 is the offset of `tstamp` in struct __sk_buff. A store at ingress clears the stamp's
-# type too. TC_ACT_UNSPEC (-1) goes on to the next filter.
+# Instructions of linux/bpf.h: code, registers (source and destination), offset, value. The context is struct __sk_buff
+# with `ifindex` at 40, `tc_index` at 44 and `tstamp` at 152. A store at ingress clears the type of the stamp too.
+_SEEN: Final = 0xBF
 _PROGRAM: Final = b"".join(
-    struct.pack("<BBhi", code, registers, offset, value)
-    for code, registers, offset, value in (
+    struct.pack("<BBhi", *instruction)
+    for instruction in (
+        (0xBF, 0x16, 0, 0),  # r6 = r1
         (0xB7, 0x02, 0, 0),  # r2 = 0
-        (0x7B, 0x21, 152, 0),  # *(u64 *)(r1 + 152) = r2
-        (0xB7, 0x00, 0, -1),  # r0 = -1
-        (0x95, 0x00, 0, 0),  # exit
+        (0x7B, 0x21, 152, 0),  # r1->tstamp = r2
+        (0x61, 0x12, 44, 0),  # r2 = r1->tc_index
+        (0x15, 0x02, 7, _SEEN),  # if r2 == _SEEN goto seen
+        (0xB7, 0x02, 0, _SEEN),  # r2 = _SEEN
+        (0x63, 0x21, 44, 0),  # r1->tc_index = r2
+        (0x61, 0x12, 40, 0),  # r2 = r1->ifindex
+        (0xB7, 0x03, 0, 1),  # r3 = BPF_F_INGRESS
+        (0x85, 0x00, 0, 13),  # bpf_clone_redirect(r1, r2, r3)
+        (0xB7, 0x00, 0, 4),  # return TC_ACT_STOLEN
+        (0x95, 0x00, 0, 0),
+        (0xB7, 0x02, 0, 0),  # seen: r2 = 0
+        (0x63, 0x26, 44, 0),  # r6->tc_index = r2
+        (0xB7, 0x00, 0, -1),  # return TC_ACT_UNSPEC: on to the next filter
+        (0x95, 0x00, 0, 0),
     )
 )
 
