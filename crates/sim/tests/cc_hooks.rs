@@ -61,6 +61,7 @@ const EXTREMES: &[&str] = &[
     "dctcp-sce@2019 mss rcv_mss",
     "reno-sce@2019 mss rcv_mss",
     "cubic@5.4 hystart_low_window 0 hystart_detect 3",
+    "bbr2 ecn_enable 1 ecn_max_rtt_us 0",
     "bbr3 ecn_low 1",
     "dctcp dctcp_shift_g 0 dctcp_alpha_on_init 0",
     "dctcp dctcp_shift_g 10",

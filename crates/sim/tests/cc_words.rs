@@ -27,6 +27,8 @@ fn the_parameters_of_the_kernels_modules_are_taken() {
         "cubic-sce bic_scale 82 origin literal mss rcv_mss pacing on",
         "dctcp-sce@2019 mss mss_cache pacing off",
         "reno-sce@2019 mss rcv_mss pacing sysctl",
+        "bbr2 ecn_enable 1 ecn_max_rtt_us 0",
+        "bbr3 ecn_low 1",
         "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
         "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 min_tso_segs 2 rtt_target 25ms rtt_transition 4",
         "prague@2023 alpha_mode 1 ecn_fallback 1 rate_offset 0 rtt_scaling additive rtt_target 15ms rtt_transition 100",

@@ -22,6 +22,7 @@ CONTROLS: Final[Mapping[str, tuple[str, str]]] = {
     "reno-sce": ("#0B5D44", "<"),
     "dctcp-sce": ("#7A3B69", ">"),
     "bbr3": ("#8A5A00", "X"),
+    "bbr2": ("#B8860B", "d"),
     "none": ("#7F7F7F", "p"),
     "udp": ("#4B3FA7", "*"),
 }

@@ -1,23 +1,39 @@
-//! `bbr3`: BBR with bounds on what is in flight, learned from loss and ECN (BBR v3).
+//! `bbr3` and `bbr2`: BBR with bounds on what is in flight, learned from loss and ECN (BBR v3 and v2).
 //!
-//! Source: github.com/google/bbr, branch v3, `net/ipv4/tcp_bbr.c` (BBR_VERSION 3), and draft-ietf-ccwg-bbr. It was written from a
-//! description of that file, not from its lines.
+//! Source: github.com/google/bbr, branch v3, `net/ipv4/tcp_bbr.c` (BBR_VERSION 3), and branch v2alpha, `net/ipv4/tcp_bbr2.c` (8d11b540);
+//! draft-ietf-ccwg-bbr. It was written from a description of these files, not from their lines.
 //!
 //! As [`super::bbr`], but: the bandwidth is the maximum of the last two probes for it; a probe ([`cycle`]) comes every 2 to 3 s, or after as many
 //! rounds as Reno needs to recover; it ends at 2 % of loss, which sets the long-term bound `inflight_hi`; loss outside of probes lowers short-term bounds by
 //! 30 % ([`bounds`]); cruising leaves 15 % of `inflight_hi` free. PROBE_RTT comes every 5 s and halves the window.
 //!
+//! `bbr2` has the same model and machine. Other are
+//!
+//! * gains: 2.89 in STARTUP, for the window too and in DRAIN; 0.75 in PROBE_DOWN; the window's is 2 in probes;
+//! * the end of STARTUP: three rounds without a quarter more, judged by the maximum and once a round; or 8 ACKs with losses in a round of Recovery (6);
+//!   `inflight_hi` is then the BDP;
+//! * the end of a probe: 1.25 BDP in flight, later than a minimum RTT after its begin; v3 goes on until the pipe is full;
+//! * the credit for raising `inflight_hi`, lost on an ACK while the window is not the limit;
+//! * marks: no route promises anything, `ecn_enable` says whether they count; alpha follows them at longer RTTs too; half of the packets is too much already;
+//!   no early probe when they cease.
+//!
 //! | parameter | default | meaning |
 //! |---|---|---|
-//! | `ecn_low` | 0 | 1: the route promises shallow marking (route feature `ecn_low`): marks count if the RTT is at most 5 ms and feedback is AccECN |
+//! | `ecn_enable` | 0 | `bbr2`: 1: marks count, whatever feedback tells them |
+//! | `ecn_max_rtt_us` | 5000 | `bbr2`: up to this minimum RTT; 0: at any |
+//! | `ecn_low` | 0 | `bbr3`: 1: the route promises shallow marking (route feature `ecn_low`): marks count if the RTT is at most 5 ms and feedback is AccECN |
 //!
-//! Departures: feedback of marks is AccECN's, where Google's kernel has DCTCP's. TSO packets are sized as in Linux 7.3. Not modelled: PLB, the fast path
+//! Departures: `bbr3`'s feedback of marks is AccECN's, where Google's kernel has DCTCP's. TSO packets are sized as in Linux 7.3. Not modelled: PLB, the fast path
 //! (it saves work, not packets), the memory of a tail loss that a probe repaired.
 //!
 //! Validation: the tests here and in its parts, `tests/bbr_runs.rs` (whole runs).
 
 mod bounds;
 mod cycle;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod version2;
 
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
@@ -25,8 +41,6 @@ use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
 use bakeoff_document::cc::CcWords;
 
-/// 4 ln 2, rounded up: the least gain that doubles the delivery rate each round.
-const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 const CWND_GAIN: u64 = 2 * UNIT;
 /// What PROBE_UP adds to the window's gain.
@@ -42,6 +56,26 @@ const AGGREGATION_ROUNDS: u32 = 5;
 /// No bound.
 const NONE: u32 = u32::MAX;
 
+/// Which of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// v2alpha
+    V2,
+    /// v3
+    #[default]
+    V3,
+}
+
+impl Version {
+    /// 2 / ln 2, or 4 ln 2, rounded up: the gain that doubles the delivery rate each round.
+    fn startup_gain(self) -> u64 {
+        match self {
+            Version::V2 => UNIT * 2885 / 1000 + 1,
+            Version::V3 => UNIT * 277 / 100 + 1,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Startup,
@@ -52,8 +86,12 @@ enum Mode {
 
 /// The model and the state machine.
 pub struct Bbr3 {
+    version: Version,
     rng: Stream,
-    ecn_low: bool,
+    /// Marks may count: `ecn_low` or `ecn_enable`.
+    ecn: bool,
+    /// Up to this RTT; 0: at any.
+    ecn_max_rtt_us: u64,
     mode: Mode,
     pacing_gain: u64,
     cwnd_gain: u64,
@@ -90,17 +128,26 @@ pub struct Bbr3 {
 impl Bbr3 {
     /// From the words after the name.
     pub fn parse(words: &mut CcWords, env: CcEnv) -> Result<Self, CcError> {
-        let mut c = Bbr3::new(env.rng);
-        while words.parameter(&["ecn_low"])?.is_some() {
-            c.ecn_low = words.flag()?;
+        let (version, known): (_, &[&str]) = match words.first() {
+            "bbr2" => (Version::V2, &["ecn_enable", "ecn_max_rtt_us"]),
+            _ => (Version::V3, &["ecn_low"]),
+        };
+        let mut c = Bbr3::new(version, env.rng);
+        while let Some(parameter) = words.parameter(known)? {
+            match parameter {
+                "ecn_max_rtt_us" => c.ecn_max_rtt_us = words.number(0..=u32::MAX)?.into(),
+                _ => c.ecn = words.flag()?,
+            }
         }
         Ok(c)
     }
 
-    fn new(rng: Stream) -> Self {
+    fn new(version: Version, rng: Stream) -> Self {
         Bbr3 {
+            version,
             rng,
-            ecn_low: false,
+            ecn: false,
+            ecn_max_rtt_us: 5_000,
             mode: Mode::Startup,
             pacing_gain: UNIT,
             cwnd_gain: UNIT,
@@ -181,8 +228,14 @@ impl Bbr3 {
         if self.full_bw_now || sample.is_app_limited {
             return;
         }
-        if self.sample_bw >= (self.full_bw * FULL_BW_THRESHOLD) >> 8 {
-            self.reset_full_bw(self.sample_bw);
+        let bw = match self.version {
+            // Once a round, and in STARTUP alone.
+            Version::V2 if self.full_bw_reached || !self.round_start => return,
+            Version::V2 => self.bounds.max_bw(),
+            Version::V3 => self.sample_bw,
+        };
+        if bw >= (self.full_bw * FULL_BW_THRESHOLD) >> 8 {
+            self.reset_full_bw(bw);
             return;
         }
         if !self.round_start {
@@ -213,7 +266,9 @@ impl Bbr3 {
         let now = tp.jiffies();
         let probe_expired = now > self.probe_rtt_min_stamp + PROBE_RTT_WINDOW_S * tp.hz;
         if let Some(rtt_us) = sample.rtt_us
-            && (rtt_us < self.probe_rtt_min_us || (probe_expired && !sample.is_ack_delayed))
+            && (rtt_us < self.probe_rtt_min_us
+                || (self.version == Version::V2 && rtt_us == self.probe_rtt_min_us)
+                || (probe_expired && !sample.is_ack_delayed))
         {
             self.probe_rtt_min_us = rtt_us;
             self.probe_rtt_min_stamp = now;
@@ -267,11 +322,16 @@ impl Bbr3 {
     }
 
     fn update_gains(&mut self) {
+        let startup = self.version.startup_gain();
+        let (early, up) = match self.version {
+            Version::V2 => (startup, CWND_GAIN),
+            Version::V3 => (CWND_GAIN, CWND_GAIN + UP_CWND_GAIN),
+        };
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (STARTUP_GAIN, CWND_GAIN),
-            Mode::Drain => (DRAIN_GAIN, CWND_GAIN),
-            Mode::ProbeBw if self.is_probing_up() => (self.cycle.gain(), CWND_GAIN + UP_CWND_GAIN),
-            Mode::ProbeBw => (self.cycle.gain(), CWND_GAIN),
+            Mode::Startup => (startup, early),
+            Mode::Drain => (DRAIN_GAIN, early),
+            Mode::ProbeBw if self.is_probing_up() => (self.cycle.gain(self.version), up),
+            Mode::ProbeBw => (self.cycle.gain(self.version), CWND_GAIN),
             Mode::ProbeRtt => (UNIT, UNIT),
         };
     }
@@ -332,7 +392,7 @@ impl CongestionControl for Bbr3 {
         self.init_cwnd = tp.snd_cwnd.min(0x7f);
         self.prior_cwnd = tp.snd_cwnd;
         self.next_round_delivered = tp.delivered;
-        self.bounds = bounds::Bounds::new(tp);
+        self.bounds = bounds::Bounds::new(self.version, tp);
         self.min_rtt_us = tp.min_rtt_us;
         self.probe_rtt_min_us = tp.min_rtt_us;
         self.min_rtt_stamp = tp.jiffies();
@@ -340,7 +400,7 @@ impl CongestionControl for Bbr3 {
         self.aggregation = AckAggregation::new(tp.now);
         let rtt_us = if tp.srtt_us > 0 { (tp.srtt_us >> 3).max(1) } else { 1_000 };
         let bw = bandwidth::of(u64::from(tp.snd_cwnd), rtt_us);
-        tp.pacing_rate = bandwidth::pacing_rate(tp, bw, STARTUP_GAIN);
+        tp.pacing_rate = bandwidth::pacing_rate(tp, bw, self.version.startup_gain());
         tp.request_pacing();
     }
 
@@ -383,7 +443,10 @@ impl CongestionControl for Bbr3 {
             self.prev_state = CaState::Loss;
             self.reset_full_bw(0);
             if !self.is_probing_bandwidth() && self.bounds.inflight_lo == NONE {
-                self.bounds.inflight_lo = tp.snd_cwnd.max(self.prior_cwnd);
+                self.bounds.inflight_lo = match self.version {
+                    Version::V2 => self.prior_cwnd,
+                    Version::V3 => tp.snd_cwnd.max(self.prior_cwnd),
+                };
             }
         } else if self.prev_state == CaState::Loss {
             tp.snd_cwnd = tp.snd_cwnd.max(self.prior_cwnd);
@@ -429,125 +492,5 @@ impl CongestionControl for Bbr3 {
         values
             .extend(bounds.into_iter().filter(|b| b.1 != NONE).map(|(name, bound)| (name, f64::from(bound))));
         values
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::cycle::Phase;
-    use super::*;
-    use crate::base::units::Time;
-
-    pub const RTT_US: u64 = 20_000;
-
-    /// A flow on a path of 10 packets per ms and an RTT of 20 ms: a BDP of 200 packets.
-    pub struct Path {
-        pub bbr: Bbr3,
-        pub tp: TcpSock,
-    }
-
-    impl Path {
-        pub fn new() -> Path {
-            let mut tp = TcpSock::new(1448, 1000);
-            tp.srtt_us = RTT_US << 3;
-            tp.min_rtt_us = RTT_US;
-            tp.delivered = 1;
-            tp.packets_out = 200;
-            let mut bbr = Bbr3::new(Stream::new(1, "cc"));
-            bbr.init(&mut tp);
-            Path { bbr, tp }
-        }
-
-        /// What an ACK of `acked` packets tells if `per_ms` packets per ms arrive; `round` starts a round.
-        pub fn sample(&self, acked: u32, per_ms: u64, round: bool) -> RateSample {
-            RateSample {
-                acked_sacked: acked,
-                delivered: (per_ms * RTT_US / 1000) as u32,
-                interval_us: RTT_US,
-                prior_delivered: if round { self.tp.delivered } else { 0 },
-                prior_in_flight: self.tp.packets_out,
-                tx_in_flight: self.tp.packets_out,
-                rtt_us: Some(RTT_US + 1),
-                ..RateSample::default()
-            }
-        }
-
-        /// That ACK, `us` later.
-        pub fn take(&mut self, us: u64, sample: &RateSample) {
-            self.tp.now += Time::from_us(us);
-            self.tp.delivered_mstamp = self.tp.now;
-            self.tp.delivered += u64::from(sample.acked_sacked);
-            self.bbr.cong_control(&mut self.tp, sample);
-        }
-
-        pub fn ack(&mut self, us: u64, acked: u32, per_ms: u64, round: bool) {
-            let sample = self.sample(acked, per_ms, round);
-            self.take(us, &sample);
-        }
-
-        /// In PROBE_BW, cruising.
-        pub fn cruising() -> Path {
-            let mut path = Path::new();
-            for _ in 0..10 {
-                path.ack(20_000, 50, 10, true);
-            }
-            assert!(path.bbr.is_cruising(), "{:?} {:?}", path.bbr.mode, path.bbr.cycle.phase);
-            path
-        }
-
-        /// At the beginning of PROBE_UP.
-        pub fn probing_up() -> Path {
-            let mut path = Path::cruising();
-            for _ in 0..1000 {
-                path.ack(20_000, 50, 10, true);
-                if path.bbr.cycle.phase == Phase::Up {
-                    return path;
-                }
-            }
-            panic!("no probe in 20 s");
-        }
-    }
-
-    #[test]
-    fn gains_are_those_of_version_3() {
-        assert_eq!((STARTUP_GAIN, DRAIN_GAIN), (710, 88));
-        let mut path = Path::new();
-        path.ack(20_000, 10, 10, true);
-        assert_eq!((path.bbr.pacing_gain, path.bbr.cwnd_gain), (710, 512));
-        let path = Path::probing_up();
-        assert_eq!((path.bbr.pacing_gain, path.bbr.cwnd_gain), (320, 576));
-    }
-
-    #[test]
-    fn every_five_seconds_half_a_bdp_for_200_ms_and_a_round() {
-        let mut path = Path::cruising();
-        while path.bbr.mode != Mode::ProbeRtt {
-            path.ack(20_000, 50, 10, true);
-        }
-        let began = path.tp.now.as_ms();
-        assert!((5_000..5_050).contains(&began), "{began}");
-        // half of 200
-        assert_eq!(path.tp.snd_cwnd, 100);
-        path.tp.packets_out = 100;
-        path.ack(1_000, 4, 10, false);
-        let low = path.tp.now.as_ms();
-        while path.bbr.mode == Mode::ProbeRtt {
-            path.ack(1_000, 1, 10, true);
-        }
-        assert_eq!(path.tp.now.as_ms() - low, 201);
-        assert!(path.bbr.is_cruising());
-    }
-
-    #[test]
-    fn the_window_of_an_rto_comes_back() {
-        let mut path = Path::cruising();
-        let before = path.tp.snd_cwnd;
-        path.bbr.ssthresh(&mut path.tp);
-        path.tp.snd_cwnd = 1;
-        path.bbr.set_state(&mut path.tp, CaState::Loss);
-        path.tp.ca_state = CaState::Loss;
-        assert_eq!(path.bbr.bounds.inflight_lo, before);
-        path.bbr.set_state(&mut path.tp, CaState::Open);
-        assert_eq!(path.tp.snd_cwnd, before);
     }
 }

@@ -193,7 +193,7 @@ table! { $
     make make(words: &mut CcWords, env: CcEnv) -> CcError;
 
     bbr::Bbr { "bbr" => Bbr::parse }
-    bbr3::Bbr3 in Box { "bbr3" => Bbr3::parse }
+    bbr3::Bbr3 in Box { "bbr2", "bbr3" => Bbr3::parse }
     cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
     cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
     dctcp::Dctcp { "dctcp" => Dctcp::parse }

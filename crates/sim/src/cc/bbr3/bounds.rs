@@ -4,7 +4,7 @@
 //!
 //! Departures, validation: see [`super`]; the tests below.
 
-use super::{Bbr3, MIN_CWND, Mode, NONE};
+use super::{Bbr3, MIN_CWND, Mode, NONE, Version};
 use crate::cc::bandwidth::UNIT;
 use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{Lost, RateSample};
@@ -15,21 +15,18 @@ const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;
 const LOSS_CUT: u64 = UNIT - UNIT * 30 / 100;
 /// Of `inflight_hi`, what stays free for others: 15 %.
 const HEADROOM: u64 = UNIT * 15 / 100;
-/// ACKs with losses in a round of Recovery that end STARTUP if loss is too high.
-const STARTUP_LOSS_EVENTS: u32 = 6;
 /// Gain of alpha.
 const ECN_GAIN: u64 = UNIT / 16;
 /// Part of alpha by which a marked round lowers `inflight_lo`.
 const ECN_FACTOR: u64 = UNIT / 3;
 /// Marks above this are too many: 50 %.
 const ECN_THRESHOLD: u64 = UNIT / 2;
-/// Marks count up to this RTT.
-const ECN_MAX_RTT_US: u64 = 5_000;
 /// Rounds with too many marks that end STARTUP.
 const ECN_STARTUP_ROUNDS: u32 = 2;
 
 /// The bounds and what they are made from.
 pub struct Bounds {
+    version: Version,
     /// Of the last probe and the one at hand.
     bw_hi: [u64; 2],
     /// Short-term bound of the bandwidth.
@@ -49,7 +46,7 @@ pub struct Bounds {
     pub ecn_in_cycle: bool,
     loss_events: u32,
     pub ecn_eligible: bool,
-    alpha: u64,
+    pub alpha: u64,
     alpha_delivered: u64,
     alpha_delivered_ce: u64,
     startup_ecn_rounds: u32,
@@ -58,6 +55,7 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Bounds {
+            version: Version::default(),
             bw_hi: [0; 2],
             bw_lo: u64::MAX,
             inflight_lo: NONE,
@@ -83,8 +81,9 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Nothing known.
-    pub fn new(tp: &TcpSock) -> Self {
+    pub fn new(version: Version, tp: &TcpSock) -> Self {
         Bounds {
+            version,
             round_delivered: tp.delivered + 1,
             alpha_delivered: tp.delivered,
             alpha_delivered_ce: tp.delivered_ce,
@@ -158,7 +157,7 @@ impl Bounds {
     }
 
     pub fn end_of_ack(&mut self, sample: &RateSample, bw: u64) {
-        if self.round_start {
+        if self.round_start && self.version == Version::V3 {
             self.bw_latest = bw;
             self.inflight_latest = sample.delivered;
         }
@@ -168,9 +167,10 @@ impl Bounds {
 
     /// `bbr_is_inflight_too_high`
     pub fn is_too_high(&self, tx_in_flight: u32, lost: u32, delivered: u32, marked: u32) -> bool {
-        let above = |n: u32, of: u32, threshold: u64| u64::from(n) > (u64::from(of) * threshold) >> 8;
-        (lost > 0 && tx_in_flight > 0 && above(lost, tx_in_flight, LOSS_THRESHOLD))
-            || (self.ecn_eligible && marked > 0 && delivered > 0 && above(marked, delivered, ECN_THRESHOLD))
+        let part = |of: u32, threshold: u64| (u64::from(of) * threshold) >> 8;
+        let marks = part(delivered, ECN_THRESHOLD) + u64::from(self.version == Version::V3);
+        (lost > 0 && tx_in_flight > 0 && u64::from(lost) > part(tx_in_flight, LOSS_THRESHOLD))
+            || (self.ecn_eligible && marked > 0 && delivered > 0 && u64::from(marked) >= marks)
     }
 
     fn is_sample_too_high(&self, sample: &RateSample) -> bool {
@@ -219,16 +219,18 @@ impl Bbr3 {
     /// Source: google/bbr v3 `bbr_update_ecn_alpha`, as DCTCP's (RFC 8257, section 3.3).
     pub(super) fn update_ecn_alpha(&mut self, tp: &TcpSock) {
         let b = &mut self.bounds;
-        b.ecn_eligible |= self.ecn_low && tp.accecn && self.min_rtt_us <= ECN_MAX_RTT_US;
+        let most = self.ecn_max_rtt_us;
+        let told = tp.accecn || self.version == Version::V2;
+        b.ecn_eligible |= self.ecn && told && (self.min_rtt_us <= most || most == 0);
         let delivered = tp.delivered - b.alpha_delivered;
-        if !b.ecn_eligible || delivered == 0 {
+        if delivered == 0 || (!b.ecn_eligible && self.version == Version::V3) {
             return;
         }
         let ratio = ((tp.delivered_ce - b.alpha_delivered_ce) << 8) / delivered;
         b.alpha = ((((UNIT - ECN_GAIN) * b.alpha) >> 8) + ((ECN_GAIN * ratio) >> 8)).min(UNIT);
         b.alpha_delivered = tp.delivered;
         b.alpha_delivered_ce = tp.delivered_ce;
-        if self.full_bw_reached {
+        if self.full_bw_reached || !b.ecn_eligible {
             return;
         }
         b.startup_ecn_rounds = if ratio >= ECN_THRESHOLD { b.startup_ecn_rounds + 1 } else { 0 };
@@ -256,6 +258,10 @@ impl Bbr3 {
         }
         b.loss_in_round = false;
         b.ecn_in_round = false;
+        if b.version == Version::V2 {
+            b.bw_latest = self.sample_bw;
+            b.inflight_latest = sample.delivered;
+        }
     }
 
     /// STARTUP ends, too, when a round of Recovery lost too much.
@@ -272,7 +278,12 @@ impl Bbr3 {
             return;
         }
         let events = std::mem::take(&mut b.loss_events);
-        if tp.ca_state == CaState::Recovery && events >= STARTUP_LOSS_EVENTS && b.is_sample_too_high(sample) {
+        // ACKs with losses.
+        let most = match b.version {
+            Version::V2 => 8,
+            Version::V3 => 6,
+        };
+        if tp.ca_state == CaState::Recovery && events >= most && b.is_sample_too_high(sample) {
             self.end_startup(tp);
         }
     }
@@ -280,7 +291,10 @@ impl Bbr3 {
     fn end_startup(&mut self, tp: &TcpSock) {
         self.full_bw_reached = true;
         let bdp = self.inflight(tp, self.bounds.max_bw(), UNIT);
-        self.bounds.inflight_hi = bdp.max(self.bounds.inflight_latest);
+        self.bounds.inflight_hi = match self.version {
+            Version::V2 => bdp,
+            Version::V3 => bdp.max(self.bounds.inflight_latest),
+        };
     }
 
     /// A packet was marked lost: from a probe it tells where the probe went too far.
@@ -425,7 +439,7 @@ mod tests {
         for (ecn_low, rtt_us, eligible) in [(false, 1_000, false), (true, 5_001, false), (true, 5_000, true)]
         {
             let mut path = Path::cruising();
-            path.bbr.ecn_low = ecn_low;
+            path.bbr.ecn = ecn_low;
             path.bbr.min_rtt_us = rtt_us;
             path.tp.accecn = true;
             path.tp.delivered += 100;

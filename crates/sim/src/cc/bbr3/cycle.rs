@@ -4,7 +4,7 @@
 //!
 //! Departures, validation: see [`super`]; the tests below.
 
-use super::{Bbr3, Mode, NONE};
+use super::{Bbr3, Mode, NONE, Version};
 use crate::base::units::Time;
 use crate::cc::RateSample;
 use crate::cc::bandwidth::UNIT;
@@ -16,6 +16,8 @@ const RANDOM_WAIT_US: u32 = 1_000_000;
 /// Or at most this many rounds, less up to one.
 const MAX_ROUNDS: u32 = 63;
 const RANDOM_ROUNDS: u32 = 2;
+/// Version 2: a probe is over when so much of the BDP is in flight.
+const PROBE_INFLIGHT_GAIN: u64 = UNIT * 5 / 4;
 /// When marks cease without loss, a probe begins with this part of `inflight_hi` per round.
 const REPROBE_GAIN: u64 = UNIT / 2;
 
@@ -24,7 +26,7 @@ const REPROBE_GAIN: u64 = UNIT / 2;
 pub enum Phase {
     /// 1.25: more than the estimate.
     Up,
-    /// 0.91: what the probe queued drains.
+    /// 0.91, or 0.75 in version 2: what the probe queued drains.
     #[default]
     Down,
     /// 1: most of the time.
@@ -59,16 +61,17 @@ pub struct Cycle {
     pub prev_probe_too_high: bool,
     stopped_risky_probe: bool,
     up_rounds: u32,
-    up_acks: u32,
+    pub up_acks: u32,
     /// Packets ACKed per packet by which `inflight_hi` rises.
     up_count: u32,
 }
 
 impl Cycle {
     /// The pacing gain of the phase.
-    pub fn gain(&self) -> u64 {
+    pub fn gain(&self, version: Version) -> u64 {
         match self.phase {
             Phase::Up => UNIT * 5 / 4,
+            Phase::Down if version == Version::V2 => UNIT * 3 / 4,
             Phase::Down => UNIT * 91 / 100,
             Phase::Cruise | Phase::Refill => UNIT,
         }
@@ -133,7 +136,9 @@ impl Bbr3 {
         self.cycle.acks = Acks::ProbeStarting;
         self.next_round_delivered = tp.delivered;
         self.cycle.start = tp.now;
-        self.reset_full_bw(self.sample_bw);
+        if self.version == Version::V3 {
+            self.reset_full_bw(self.sample_bw);
+        }
         self.cycle.phase = Phase::Up;
         self.cycle.raise_slope(tp.snd_cwnd);
     }
@@ -142,6 +147,9 @@ impl Bbr3 {
     /// Source: draft-ietf-ccwg-bbr, BBRProbeInflightLongtermUpward.
     pub(super) fn raise_inflight_hi(&mut self, tp: &TcpSock, acked: u32) {
         if !tp.is_cwnd_limited || tp.snd_cwnd < self.bounds.inflight_hi {
+            if self.version == Version::V2 {
+                self.cycle.up_acks = 0;
+            }
             return;
         }
         let cycle = &mut self.cycle;
@@ -223,6 +231,10 @@ impl Bbr3 {
             self.cycle.stopped_risky_probe = true;
             return true;
         }
+        if self.version == Version::V2 {
+            let drained = tp.now > self.cycle.start + Time::from_us(self.min_rtt_us);
+            return drained && in_flight >= self.inflight(tp, self.bounds.max_bw(), PROBE_INFLIGHT_GAIN);
+        }
         if tp.is_cwnd_limited && tp.snd_cwnd >= self.bounds.inflight_hi {
             // The bound limits, not the path.
             self.reset_full_bw(self.sample_bw);
@@ -235,7 +247,8 @@ impl Bbr3 {
     /// Source: draft-ietf-ccwg-bbr, BBRIsTimeToProbeBW.
     fn probe_if_time(&mut self, tp: &TcpSock) -> bool {
         let b = &self.bounds;
-        if b.ecn_eligible && b.ecn_in_cycle && !b.loss_in_cycle && tp.ca_state == CaState::Open {
+        let reprobes = self.version == Version::V3 && b.ecn_eligible;
+        if reprobes && b.ecn_in_cycle && !b.loss_in_cycle && tp.ca_state == CaState::Open {
             let growth = (u64::from(b.inflight_hi) * REPROBE_GAIN) >> 8;
             self.start_refill(tp, growth.max(1).ilog2());
             return true;
