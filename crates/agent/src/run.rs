@@ -25,7 +25,8 @@ use crate::roles::Roles;
 use crate::sample::{self, Sampler};
 use crate::summary;
 
-/// From the last role's being ready to t = 0, if the plan gives no epoch; in ns.
+/// The least from the last role's being ready to t = 0, if the plan gives no epoch; in ns. The clock has a multiple of it at
+/// t = 0, so that the kernel's ticks and milliseconds begin there too.
 const LEAD: i64 = SECOND / 10;
 
 /// What the threads of the roles tell this one.
@@ -131,7 +132,7 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
 fn epoch(plan: &Plan) -> Result<i64, Error> {
     let now = clock::monotonic();
     let epoch = match plan.epoch {
-        None => return Ok(now + LEAD),
+        None => return Ok((now + 2 * LEAD - 1) / LEAD * LEAD),
         Some(plan::Epoch { clock: Clock::Monotonic, ns }) => ns,
         Some(plan::Epoch { clock: Clock::Realtime, ns }) => ns - clock::realtime_offset(),
     };

@@ -597,9 +597,9 @@ mod tests {
         let sent = sent(&mut e);
         assert_eq!(
             sent[1..3],
-            ["100 [noecn] . 1:501(500) ack 1 win 256", "100 [noecn] F. 501:501(0) ack 1 win 256"]
+            ["100 [noecn] . 1:501(500) ack 1 win 254", "100 [noecn] F. 501:501(0) ack 1 win 254"]
         );
-        assert_eq!(sent[3], "200 [noecn] . 502:502(0) ack 2 win 256");
+        assert_eq!(sent[3], "200 [noecn] . 502:502(0) ack 2 win 254");
         assert!(e.at_end());
     }
 
@@ -634,7 +634,7 @@ mod tests {
         e.sent.clear();
         e.on_segment(&Segment::parse(". 0:1(1) ack 1 win 257").unwrap(), Time::from_ms(200)).unwrap();
         assert_eq!(e.readable(), 0);
-        assert_eq!(sent(&mut e), ["200 [noecn] . 1:1(0) ack 1 win 256 <sack 0:1>"]);
+        assert_eq!(sent(&mut e), ["200 [noecn] . 1:1(0) ack 1 win 254 <sack 0:1>"]);
     }
 
     #[test]

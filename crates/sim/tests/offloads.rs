@@ -211,16 +211,16 @@ fn a_device_with_a_rate_holds_the_sender_back_too() {
 
 #[test]
 fn the_largest_receive_buffer_is_a_window_of_its_payload() {
-    // In frames of 1448 + 896 bytes 158 of 256 are payload, in buffers of two segments 195.
-    for (offloads, share) in [(false, 158.0), (true, 195.0)] {
+    // In frames of 2304 bytes 160 of 256 are payload, in buffers of two segments 195.
+    for (offloads, share) in [(false, 160.0), (true, 195.0)] {
         let mut doc = unhindered(offloads);
         doc["nodes"][2]["sysctls"]["net.ipv4.tcp_rmem"] = json!("4096 131072 300000");
         let outcome = run(&doc);
         let window = 300_000.0 * share / 256.0;
         let goodput = goodput_mbit(&outcome, "a", 2.0, 6.0);
         let expected = window * 8.0 / 0.020 / 1e6;
-        // Whole segments only, and an ACK waits for the second of two.
-        assert!((0.9 * expected..=expected).contains(&goodput), "{offloads}: {goodput} {expected}");
+        // Whole segments only, an ACK waits for the second of two, and what it tells of is not read yet.
+        assert!((0.86 * expected..=expected).contains(&goodput), "{offloads}: {goodput} {expected}");
     }
 }
 
@@ -229,7 +229,7 @@ fn a_receive_buffer_that_is_not_moderated_stays_as_it_is() {
     let mut doc = unhindered(false);
     doc["nodes"][2]["sysctls"]["net.ipv4.tcp_moderate_rcvbuf"] = json!("0");
     let goodput = goodput_mbit(&run(&doc), "a", 2.0, 6.0);
-    let expected = 131_072.0 * 158.0 / 256.0 * 8.0 / 0.020 / 1e6;
+    let expected = 131_072.0 * 160.0 / 256.0 * 8.0 / 0.020 / 1e6;
     assert!((0.9 * expected..=expected).contains(&goodput), "{goodput} {expected}");
 }
 

@@ -8,12 +8,12 @@ use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
 use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Flags, Packet};
 use crate::tcp::accecn::OPTION_LEN;
-use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack};
+use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, synack_bits};
 use crate::tcp::handshake::{
     Agreement, LONGEST_TIMEOUT, ReceiverSetup, Repetition, ack_field, ect_of, needs_of, syn_ace, synack_ace,
 };
 use crate::tcp::receive_window::Buffer;
-use crate::tcp::receiver::{Receiver, ReceiverCounters};
+use crate::tcp::receiver::{HEADERS as FRAME_HEADERS, Receiver, ReceiverCounters};
 use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 use bakeoff_document::run::Flow;
@@ -253,7 +253,7 @@ impl Connection {
         if packet.dst == self.place.nodes[1] {
             self.on_packet_to_receiver(packet, now, out);
         } else if packet.flags.has(Flags::SYN) {
-            return self.on_synack(packet, now);
+            return self.on_synack(packet, now, out);
         } else if let Some(sender) = &mut self.sender {
             sender.on_ack(packet, now, out);
         }
@@ -270,6 +270,10 @@ impl Connection {
             && let Some(receiver) = &mut self.receiver
         {
             receiver.on_data(packet, now, out);
+        } else if packet.seq == 0
+            && let Some(receiver) = &mut self.receiver
+        {
+            receiver.established(now);
         }
     }
 
@@ -309,7 +313,7 @@ impl Connection {
 
     #[cold]
     #[inline(never)]
-    fn on_synack(&mut self, packet: &Packet, now: Time) -> bool {
+    fn on_synack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
         let Some(syn) = self.syn else { return false };
         let mode = mode_of_synack(self.request(), packet.ace, self.needs());
         let Some(cc) = self.cc.take() else { return false };
@@ -321,6 +325,15 @@ impl Connection {
             receiver.handshake_took(handshake_rtt);
         }
         let agreement = self.agreement(mode);
+        let mut ack = self.templates[0];
+        ack.len = FRAME_HEADERS;
+        ack.sent = now;
+        ack.echo = packet.sent;
+        if mode == Mode::AccEcn {
+            ack.ecn = ack_field(mode, &cc);
+            ack.ace = synack_bits(mode, packet.ecn);
+        }
+        out.push(ack);
         let host = &self.place.hosts[0];
         let exit = &self.place.exit;
         let setup = SenderSetup {
@@ -344,6 +357,7 @@ impl Connection {
         if syn.timeouts > 0 {
             sender.syn_timed_out(self.request());
         }
+        sender.heard_from_peer(packet.sent);
         self.sender = Some(sender);
         true
     }

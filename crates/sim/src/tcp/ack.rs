@@ -147,7 +147,7 @@ impl Sender {
         let window = u64::from(packet.window);
         if self.peer.is_news(self.tp.snd_una, packet.ack, window) && self.peer.offer(packet.ack, window) {
             ack.win_update = true;
-            if self.write_seq > self.tp.snd_nxt {
+            if !self.queue.is_empty() {
                 self.restart_after_idle();
             }
         }

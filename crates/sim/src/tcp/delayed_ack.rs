@@ -38,8 +38,10 @@ pub(super) struct DelayedAck {
     last_data: Option<Time>,
     /// When an ACK is due that waits.
     due: Option<Time>,
-    /// What it is about had PSH (`ICSK_ACK_PUSHED`).
+    /// What it is about ended a write: it had PSH, or was shorter than the segments before (`ICSK_ACK_PUSHED`).
     pushed: bool,
+    /// Something else did before, and this was shorter (`ICSK_ACK_PUSHED2`).
+    pushed_twice: bool,
 }
 
 impl DelayedAck {
@@ -55,6 +57,7 @@ impl DelayedAck {
             last_data: None,
             due: None,
             pushed: false,
+            pushed_twice: false,
         }
     }
 
@@ -76,9 +79,16 @@ impl DelayedAck {
         self.pingpong = true;
     }
 
-    /// A segment in order; whether with PSH.
-    pub(super) fn in_order(&mut self, push: bool) {
+    /// A full segment; whether with PSH (`tcp_measure_rcv_mss`).
+    #[inline]
+    pub(super) fn full(&mut self, push: bool) {
         self.pushed |= push;
+    }
+
+    /// A segment shorter than those before, which ends a write (`tcp_measure_rcv_mss`).
+    pub(super) fn short(&mut self) {
+        self.pushed_twice |= self.pushed;
+        self.pushed = true;
     }
 
     /// Data came. True if it is the first, or the first after a pause: quick ACKs are due.
@@ -120,7 +130,7 @@ impl DelayedAck {
     /// no more is coming soon (`tcp_cleanup_rbuf`).
     #[inline]
     pub(super) fn is_quick(&self, all_read: bool) -> bool {
-        !self.pingpong && (self.quick > 0 || (self.pushed && all_read))
+        (self.pushed_twice && all_read) || (!self.pingpong && (self.quick > 0 || (self.pushed && all_read)))
     }
 
     /// An ACK waits from now on; false if it must not (`tcp_send_delayed_ack`).
@@ -157,7 +167,7 @@ impl DelayedAck {
             }
         }
         self.due = None;
-        self.pushed = false;
+        (self.pushed, self.pushed_twice) = (false, false);
     }
 }
 

@@ -48,6 +48,11 @@ impl OutOfOrder {
         self.ranges.is_empty()
     }
 
+    /// Bytes that wait.
+    pub(super) fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|(start, end)| end - start).sum()
+    }
+
     /// Data in order came, up to `end`: the byte that is expected next, behind what it joins up with (`tcp_ofo_queue`).
     pub(super) fn fill(&mut self, end: u64) -> u64 {
         let mut next = end;

@@ -12,6 +12,7 @@ use super::sender::{Sender, SenderSetup, Timer};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing};
 use crate::cc::{CaEvent, CongestionControl};
+use crate::packet::charge::HEAD;
 use crate::packet::{Ecn, Flags, Packet};
 
 /// Segments of the largest GSO skb: (65536 - headers) / 1448.
@@ -33,8 +34,30 @@ pub(super) fn most_segs(setup: &SenderSetup) -> u32 {
 }
 
 impl Sender {
-    /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
+    /// Sends what window and pacing allow, and has the application write what there is memory for (`tcp_data_snd_check`).
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
+        if !self.queue.is_empty() {
+            self.write_xmit(false, out);
+        }
+        self.check_space();
+        while std::mem::take(&mut self.burst.throttled) {
+            self.burst.memory = 0;
+            if self.tp.lost_out > self.tp.retrans_out {
+                self.retransmit_lost(out);
+            }
+            self.write_xmit(false, out);
+        }
+        if !self.queue.full && self.queue.end < self.write_seq {
+            self.run_application(out);
+        }
+        self.tp.write_queue = !self.queue.is_empty();
+        if self.tp.write_queue && self.tp.packets_out == 0 && self.timer.is_none() {
+            self.start_window_probe();
+        }
+    }
+
+    /// Sends what window and pacing allow, or if `one` no more than a buffer (`tcp_write_xmit`).
+    pub(super) fn write_xmit(&mut self, one: bool, out: &mut Vec<Packet>) {
         let mss = self.current_mss();
         let mut sent = 0;
         // New data sets the timer of a timeout if none runs, or in the place of a tail loss probe's.
@@ -42,7 +65,7 @@ impl Sender {
         let mut cwnd_limited = false;
         let max_segs = self.max_segs(mss);
         let mut only_memory = self.tp.retrans_out >= self.tp.lost_out;
-        while self.write_seq > self.tp.snd_nxt {
+        while !self.queue.is_empty() {
             if self.paced_out() {
                 break;
             }
@@ -53,15 +76,15 @@ impl Sender {
                 break;
             }
             let quota = (cwnd / 2).max(1).min(cwnd - in_flight).min(max_segs);
-            let unsent = self.write_seq - self.tp.snd_nxt;
+            self.queue.grow(u64::from(quota) * mss);
+            let skb = self.queue.head();
             let window = self.peer.room(self.tp.snd_nxt);
-            if window < mss.min(unsent) || !self.has_written(mss.min(unsent)) {
+            if window < mss.min(skb) {
                 break;
             }
-            self.fill_skb(quota);
             // Of an skb with one segment there is nothing to wait for.
-            if self.skb_left > 1
-                && unsent > mss
+            if skb > mss
+                && !one
                 && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
             {
                 // This one changes with time alone.
@@ -71,27 +94,28 @@ impl Sender {
                 }
                 only_memory = false;
             }
-            let mut n = quota.min(self.skb_left);
-            let bytes = u64::from(n) * mss;
+            let mut n = quota;
+            let mut bytes = u64::from(n) * mss;
             // Mostly there are so many, and the peer has room for them.
             if window < bytes {
-                n = n.min((window / mss).max(1) as u32);
+                n = (window / mss).max(1) as u32;
+                bytes = u64::from(n) * mss;
             }
-            if unsent < bytes {
-                n = n.min(unsent.div_ceil(mss) as u32);
+            if skb < bytes {
+                n = skb.div_ceil(mss) as u32;
+                bytes = skb;
             }
             if self.throttled(u64::from(n) * mss, n, 0, only_memory) {
                 break;
             }
-            self.skb_left -= n;
-            self.transmit_new(n, out);
+            let push = self.queue.take(bytes);
+            self.transmit_new(n, bytes, push, out);
             sent += n;
+            self.check_space();
+            if one {
+                break;
+            }
         }
-        if self.send_buffer.end == u64::MAX {
-            let buffers = self.board.buffers() as u64;
-            self.send_buffer.settle(self.tp.snd_nxt, self.tp.snd_nxt - self.tp.snd_una, buffers);
-        }
-        self.tp.write_queue = self.write_seq > self.tp.snd_nxt && !self.send_buffer.full;
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr.sent(sent);
@@ -100,14 +124,11 @@ impl Sender {
                 self.rearm_rto();
             }
         }
-        if self.tp.write_queue && self.tp.packets_out == 0 && self.timer.is_none() {
-            self.start_window_probe();
-        }
         cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
         if sent > 0 || cwnd_limited {
             let unused = self.cwnd_usage.is_unused(&mut self.tp, cwnd_limited, self.rtt.rto_us());
             if unused && self.setup.sysctl.slow_start_after_idle && !self.full_control {
-                self.cwnd_usage.shrink(&mut self.tp, self.send_buffer.full);
+                self.cwnd_usage.shrink(&mut self.tp, self.queue.is_empty() && self.queue.full);
             }
         }
     }
@@ -116,61 +137,70 @@ impl Sender {
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.peer.room(self.tp.snd_nxt);
         let mss = self.current_mss();
-        if self.write_seq <= self.tp.snd_nxt || room < mss || self.paced_out() || !self.has_written(mss) {
+        let bytes = self.queue.head().min(mss);
+        if bytes == 0 || room < bytes || self.paced_out() {
             return false;
         }
-        self.fill_skb(1);
-        self.skb_left -= 1;
-        self.transmit_new(1, out);
+        let push = self.queue.take(bytes);
+        self.transmit_new(1, bytes, push, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             self.prr.sent(1);
         }
         true
     }
 
-    /// Whether the application could write so many bytes more than were sent; it does so now if it waited for room.
+    /// `tcp_check_space`: whether an application that waits for memory may go on.
     #[inline]
-    fn has_written(&mut self, bytes: u64) -> bool {
-        self.tp.snd_nxt + bytes <= self.send_buffer.end || self.write_more()
+    fn check_space(&mut self) {
+        if self.queue.full {
+            if self.tp.packets_in_flight() < self.tp.snd_cwnd {
+                self.queue.expand(self.tp.snd_cwnd.max(self.tp.reordering + 1));
+            }
+            let memory = self.queue.memory(self.tp.snd_una, self.board.buffers());
+            self.queue.wake(memory);
+        }
     }
 
-    /// `tcp_check_space`, and what the application does then.
+    /// The application writes what it has until it has to wait for memory (`tcp_sendmsg_locked`).
     #[inline(never)]
-    fn write_more(&mut self) -> bool {
-        let waited = self.send_buffer.full;
-        let tp = &self.tp;
-        let segs = u64::from(tp.snd_cwnd.max(tp.reordering + 1));
-        let buffers = self.board.buffers() as u64;
-        let (sent, in_flight) = (tp.snd_nxt, tp.snd_nxt - tp.snd_una);
-        let at_once = self.tso_segs();
-        if !self.send_buffer.may_write(sent, in_flight, buffers, segs, at_once) {
-            return false;
+    fn run_application(&mut self, out: &mut Vec<Packet>) {
+        self.burst.leaves_at_once = true;
+        while self.queue.end < self.write_seq {
+            if self.queue.begin_write(self.write_seq) {
+                self.check_app_limited();
+            }
+            let goal = u64::from(self.size_goal()) * self.current_mss();
+            if !self.queue.has_room(goal) {
+                let memory = self.queue.memory(self.tp.snd_una, self.board.buffers());
+                if self.queue.is_used_up(memory) {
+                    self.queue.block();
+                    self.write_xmit(false, out);
+                    return;
+                }
+                self.restart_after_idle();
+                self.queue.add();
+            }
+            let full = self.queue.fill(goal);
+            if self.queue.is_written() {
+                if self.queue.end < self.write_seq {
+                    self.queue.push_passed();
+                    continue;
+                }
+                self.queue.push_last();
+                self.write_xmit(false, out);
+            } else if full && self.queue.is_push_forced(self.peer.widest) {
+                self.queue.push_last();
+                self.write_xmit(false, out);
+            } else if full && self.queue.is_single() {
+                self.write_xmit(true, out);
+            }
         }
-        if waited {
-            self.check_app_limited();
-        }
-        true
     }
 
     /// Segments that the application writes into one skb: as many as GSO takes, but no more than half of the widest window that
     /// the peer ever gave (`tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
     pub(super) fn size_goal(&self) -> u32 {
         (self.peer.widest / 2 / u64::from(self.tp.mss)).clamp(1, most_segs(&self.setup).into()) as u32
-    }
-
-    /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
-    /// (`tcp_grow_skb`).
-    fn fill_skb(&mut self, quota: u32) {
-        if self.skb_left == 0 {
-            self.skb_left = self.skb_behind;
-            self.skb_behind = self.size_goal();
-        }
-        let missing = quota.saturating_sub(self.skb_left).min(self.skb_behind);
-        self.skb_left += missing;
-        self.skb_behind -= missing;
-        if self.skb_behind == 0 {
-            self.skb_behind = self.size_goal();
-        }
     }
 
     /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
@@ -185,8 +215,7 @@ impl Sender {
     }
 
     fn window_is_closed(&self) -> bool {
-        let unsent = self.write_seq - self.tp.snd_nxt;
-        self.peer.end < self.tp.snd_nxt + unsent.min(u64::from(self.tp.mss))
+        self.peer.end < self.tp.snd_nxt + self.queue.head().min(u64::from(self.tp.mss))
     }
 
     /// `tcp_probe0_when`: the RTO, doubled with every probe.
@@ -212,7 +241,7 @@ impl Sender {
 
     /// `tcp_send_probe0`: a segment without data, below the window, which the receiver has to answer.
     pub(super) fn send_window_probe(&mut self, out: &mut Vec<Packet>) {
-        if self.tp.packets_out == 0 && self.write_seq > self.tp.snd_nxt {
+        if self.tp.packets_out == 0 && !self.queue.is_empty() {
             self.window_probes += 1;
             self.emit(self.tp.snd_una.wrapping_sub(1), 0, 0, self.tp.now, Flags::ACK, Ecn::NotEct, out);
             self.start_window_probe();
@@ -263,7 +292,12 @@ impl Sender {
     /// `only_memory`: see [`super::small_queue::SmallQueue::throttle`].
     fn throttled(&mut self, bytes: u64, segs: u32, factor: u32, only_memory: bool) -> bool {
         let buffers = self.buffers(segs);
-        let Some(queue) = &mut self.small_queue else { return false };
+        let Some(queue) = &mut self.small_queue else {
+            let per_ms = self.tp.pacing_rate >> PACING_SHIFT;
+            // Of the buffer itself: it is not segmented yet.
+            let limit = (2 * (bytes + HEAD)).max(per_ms);
+            return self.board.buffers() > 1 && self.burst.is_full(limit.saturating_mul(1 << factor));
+        };
         if !queue.is_full(bytes, buffers, self.tp.pacing_rate >> PACING_SHIFT, factor) {
             return false;
         }
@@ -288,10 +322,8 @@ impl Sender {
         if limit >= u64::from(max_segs) * mss {
             return None;
         }
-        let unsent = self.write_seq - tp.snd_nxt;
-        let skb = (u64::from(self.skb_left) * u64::from(self.mss_now)).min(unsent);
-        let is_last = skb == unsent;
-        if !is_last && limit >= skb {
+        let skb = self.queue.head();
+        if !self.queue.is_single() && limit >= skb {
             return None;
         }
         let chunk =
@@ -313,14 +345,13 @@ impl Sender {
 
     #[expect(clippy::inline_always, reason = "part of sending what an ACK allows")]
     #[inline(always)]
-    fn transmit_new(&mut self, n: u32, out: &mut Vec<Packet>) {
+    fn transmit_new(&mut self, n: u32, bytes: u64, push: bool, out: &mut Vec<Packet>) {
         let was_idle = self.tp.packets_out == 0;
         if was_idle {
             self.cc.cwnd_event(&mut self.tp, CaEvent::TxStart);
         }
         let mss = u64::from(self.mss_now);
         let first = self.tp.snd_nxt;
-        let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
         if was_idle {
             self.rate.restart(&mut self.tp, sent_at);
@@ -348,7 +379,7 @@ impl Sender {
         for i in 0..packets {
             let sent = u64::from(i) * size;
             // An skb of several segments has PSH, for the receiver's sake, whatever was written.
-            if i + 1 == packets && n > 1 {
+            if i + 1 == packets && (n > 1 || push) {
                 tcp_flags = tcp_flags.with(Flags::PSH);
             }
             let payload = size.min(bytes - sent) as u32;
@@ -378,8 +409,9 @@ impl Sender {
         }
         self.data_segs_out += u64::from(segs);
         let buffers = self.buffers(segs);
-        if let Some(queue) = &mut self.small_queue {
-            queue.charge(bytes, buffers);
+        match &mut self.small_queue {
+            Some(queue) => queue.charge(bytes, buffers),
+            None => self.burst.memory += bytes + buffers * HEAD,
         }
         sent_at
     }
@@ -425,10 +457,6 @@ impl Sender {
         }
         let charged = payload > 0 && self.small_queue.is_some();
         packet.flags = if charged { flags.with(Flags::CHARGED) } else { flags };
-        // The end of what was written.
-        if payload > 0 && seq + u64::from(payload) == self.write_seq {
-            packet.flags = packet.flags.with(Flags::PSH);
-        }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.enqueued = packet.sent;
@@ -556,7 +584,7 @@ mod tests {
         s.peer.widest = 0;
         s.set_window(64_240);
         // 32120 bytes of 1000
-        assert_eq!((s.size_goal(), s.skb_behind), (32, 32));
+        assert_eq!(s.size_goal(), 32);
         s.on_ack(&Packet { window: 80_000, ..ack(5) }, Time::from_ms(200), &mut out);
         s.on_ack(&Packet { window: 60_000, ..ack(10) }, Time::from_ms(201), &mut out);
         assert_eq!(s.size_goal(), 40);

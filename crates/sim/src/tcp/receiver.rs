@@ -6,6 +6,7 @@
 //!
 //! Departures: the application reads at once.
 
+use super::accecn::OPTION_LEN;
 use super::delayed_ack::DelayedAck;
 use super::feedback::Feedback;
 use super::out_of_order::{OutOfOrder, Range};
@@ -18,6 +19,10 @@ use crate::packet::{Flags, Packet, Proto, SackBlock};
 const MAX_QUICKACKS: u32 = 16;
 /// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
 const MSS_DEFAULT: u32 = 536;
+/// `TCP_MIN_MSS`
+const MSS_MIN: u32 = 88;
+/// Bytes of the timestamps, which Linux counts there as if they were payload.
+const TIMESTAMPS: u32 = 12;
 /// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
 pub const HEADERS: u32 = 66;
 
@@ -51,8 +56,10 @@ pub struct Receiver {
     template: Packet,
     feedback: Feedback,
     mss: u32,
-    /// The largest segment seen (`icsk_ack.rcv_mss`).
+    /// What a full segment is taken to be (`icsk_ack.rcv_mss`).
     rcv_mss: u32,
+    /// Length of the segment before, if it was shorter than that, else 0 (`icsk_ack.last_seg_size`).
+    last_short: u32,
     rcv_nxt: u64,
     /// What the last ACK acknowledged.
     rcv_wup: u64,
@@ -83,6 +90,7 @@ impl Receiver {
             feedback,
             mss,
             rcv_mss: MSS_DEFAULT.min(mss),
+            last_short: 0,
             rcv_nxt: 0,
             rcv_wup: 0,
             early: OutOfOrder::new(true),
@@ -115,9 +123,14 @@ impl Receiver {
         self.delayed.handshake_took(rtt);
     }
 
-    /// The window that it would advertise now, in bytes.
+    /// The ACK of the SYN/ACK arrived (`tcp_init_buffer_space`).
+    pub fn established(&mut self, now: Time) {
+        self.window.begin(now);
+    }
+
+    /// The window that it advertised last, in bytes.
     pub fn window(&self) -> u32 {
-        self.window.bytes().min(u64::from(u32::MAX)) as u32
+        self.window.advertised().min(u64::from(u32::MAX)) as u32
     }
 
     /// The next byte expected.
@@ -176,6 +189,7 @@ impl Receiver {
         let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
         self.counters.ecn[packet.ecn as usize] += u64::from(packet.segs());
         self.ack_now |= self.feedback.on_packet(packet);
+        self.window.turn(now);
         // RFC 7323: echo the stamp of the segment that spans the last acknowledged byte.
         if start <= self.rcv_wup {
             self.echo = packet.sent;
@@ -199,15 +213,15 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.early.note_duplicate(start, self.rcv_nxt);
             }
-            self.delayed.in_order(packet.flags.has(Flags::PSH));
+            let segment_read = self.counters.received + (end - self.rcv_nxt);
             let filled = self.advance(end);
+            self.window.arrived(packet, segment_read, self.counters.received, now);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
             // Filling the last hole is news for the sender.
             self.ack_now |= filled;
             self.ack_if_due(now, out);
-            self.window.adjust(self.counters.received, now);
         } else {
             self.out_of_order(packet, now, out);
         }
@@ -217,8 +231,8 @@ impl Receiver {
     #[inline(never)]
     fn out_of_order(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
-        self.measure_mss(packet);
         self.check_ecn(packet, now, out);
+        self.measure_mss(packet);
         if !self.early.insert(start, end) {
             self.counters.duplicates += 1;
             self.early.note_duplicate(start, end);
@@ -233,6 +247,7 @@ impl Receiver {
             self.send_ack(now, out);
         }
         self.early.add_block(start, end);
+        self.window.holds(self.early.bytes().saturating_sub(u64::from(packet.payload)));
         self.open_window(packet);
         if !told {
             self.ack_if_due(now, out);
@@ -261,10 +276,34 @@ impl Receiver {
     /// `tcp_measure_rcv_mss`
     fn measure_mss(&mut self, packet: &Packet) {
         let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
-        if segment > self.rcv_mss {
-            self.window.measure_buffer(packet);
+        if segment < self.rcv_mss {
+            self.short_segment(packet, segment);
+            return;
         }
-        self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
+        self.last_short = 0;
+        if segment != self.rcv_mss {
+            self.window.measure_buffer(packet);
+            self.rcv_mss = segment.min(self.mss);
+        }
+        self.delayed.full(packet.flags.has(Flags::PSH));
+    }
+
+    /// A segment shorter than those before: the end of a write, or, with two of one length, the segments are shorter now.
+    /// AccECN's option takes its bytes from the payload and counts with it.
+    #[cold]
+    fn short_segment(&mut self, packet: &Packet, payload: u32) {
+        let before = std::mem::take(&mut self.last_short);
+        let segment = payload + if packet.n_accecn > 0 { OPTION_LEN } else { 0 };
+        if segment + TIMESTAMPS >= MSS_DEFAULT
+            || (segment + TIMESTAMPS >= MSS_MIN && !packet.flags.has(Flags::PSH))
+        {
+            self.last_short = segment;
+            if segment == before {
+                self.rcv_mss = segment;
+                return;
+            }
+        }
+        self.delayed.short();
     }
 
     /// `tcp_data_ecn_check`
@@ -293,8 +332,8 @@ impl Receiver {
     /// How many ACKs may go out at once: one for each segment of half a window, at most `limit`. Source: Linux 7.3
     /// `tcp_incr_quickack`.
     fn quick_acks(&self, limit: u32) -> u32 {
-        let segments = (self.window.bytes() / (2 * u64::from(self.rcv_mss))).max(2) as u32;
-        segments.min(limit)
+        let segments = self.window.advertised() / (2 * u64::from(self.rcv_mss));
+        if segments == 0 { 2 } else { segments.min(limit.into()) as u32 }
     }
 
     fn enter_quickack(&mut self, limit: u32) {
@@ -345,7 +384,7 @@ impl Receiver {
     fn write(&mut self, upto: u64, packet: &mut Packet) {
         packet.ack = upto;
         packet.echo = self.echo;
-        packet.window = self.window();
+        packet.window = self.window.select(self.rcv_nxt - self.rcv_wup).min(u64::from(u32::MAX)) as u32;
         self.feedback.tell(packet);
         self.rcv_wup = self.rcv_nxt;
         self.compression.sent();
@@ -408,7 +447,15 @@ mod tests {
     }
 
     fn segment(i: u64, ecn: Ecn) -> Packet {
-        Packet { seq: i * u64::from(MSS), payload: MSS, ecn, sent: Time::from_us(i), ..Packet::default() }
+        let len = MSS + HEADERS;
+        Packet {
+            seq: i * u64::from(MSS),
+            payload: MSS,
+            len,
+            ecn,
+            sent: Time::from_us(i),
+            ..Packet::default()
+        }
     }
 
     fn feed(r: &mut Receiver, segments: &[(u64, Ecn)]) -> Vec<Packet> {
@@ -445,7 +492,7 @@ mod tests {
 
     #[test]
     fn the_first_sixteen_acks_are_immediate_and_those_that_open_the_window() {
-        // window 65536 / (2 * 1448) = 22, capped at 16; and 80896 - 65536 = 5.3 * 2 * 1448 until the window is open
+        // window 65160 / (2 * 1448) = 22, capped at 16; and 80480 - 64088 = 5.7 * 2 * 1448 until the window is open
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r = Receiver::new(Packet::default(), off, MSS, 250, Buffer::default());
         let mut out = Vec::new();
@@ -456,17 +503,44 @@ mod tests {
     }
 
     #[test]
+    fn two_short_segments_of_one_length_are_full_ones_from_then_on() {
+        let mut r = receiver(Mode::Off);
+        let mut next = 32 * u64::from(MSS);
+        let mut acks = |payload: u32, flags: Flags| {
+            let mut out = Vec::new();
+            let len = payload + HEADERS;
+            r.on_data(
+                &Packet { seq: next, payload, len, flags, ..Packet::default() },
+                Time::from_ms(10),
+                &mut out,
+            );
+            next += u64::from(payload);
+            (r.rcv_mss, out.len())
+        };
+        // The first ends a write and is acknowledged when it is read, as 536 is. The third is no write's end.
+        assert_eq!(
+            [acks(1000, Flags::ACK), acks(900, Flags::ACK), acks(900, Flags::ACK)],
+            [(1448, 1), (1448, 1), (900, 0)]
+        );
+        // Of a write's end below 536 bytes nothing is learnt; a longer segment counts at once.
+        let push = Flags::ACK.with(Flags::PSH);
+        assert_eq!([acks(500, push), acks(500, push), acks(1448, Flags::ACK)].map(|a| a.0), [900, 900, 1448]);
+    }
+
+    #[test]
     fn what_opens_the_window_is_acknowledged_at_once() {
-        // 30 segments of 5.3 have opened it from 65536 to 131072 * 158 / 256; then every second one is acknowledged.
+        // Segments have opened it to what 131072 - 2304 bytes hold, 80480, in units of 128; then every second one is
+        // acknowledged.
         let r = receiver(Mode::Off);
-        assert_eq!(r.window(), 80_896);
+        assert_eq!(r.window(), 629 * 128);
         // A larger buffer with room for many more.
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r =
             Receiver::new(Packet::default(), off, MSS, 250, Buffer { default: 1 << 20, ..Buffer::default() });
         let acks = feed(&mut r, &(0..40).map(|i| (i, Ecn::NotEct)).collect::<Vec<_>>());
         assert_eq!(acks.len(), 40);
-        assert_eq!(acks[39].window, 65_536 + 40 * 2 * MSS);
+        // 65160 + 40 * 2896 = 181000, in units of 128
+        assert_eq!(acks[39].window, 1415 * 128);
     }
 
     #[test]
@@ -547,29 +621,30 @@ mod tests {
     #[test]
     fn what_is_held_back_leaves_before_a_third_block_would_push_others_out() {
         let mut r = receiver(Mode::Off);
-        // Three ACKs leave at once; 34 and 38 are held back, as 38 begins the second block.
-        assert_eq!(feed(&mut r, &[33, 34, 35].map(|i| (i, Ecn::NotEct))).len(), 3);
-        assert!(feed(&mut r, &[36, 38].map(|i| (i, Ecn::NotEct))).is_empty());
+        // The first opens the window, and three ACKs more leave at once; 37 and 39 are held back, as 39 begins the second
+        // block.
+        assert_eq!(feed(&mut r, &[33, 34, 35, 36].map(|i| (i, Ecn::NotEct))).len(), 4);
+        assert!(feed(&mut r, &[37, 39].map(|i| (i, Ecn::NotEct))).is_empty());
         let mss = MSS as i32;
         let blocks =
             |ack: &Packet| ack.sack.map(|b| (b.start / mss, b.end / mss))[..usize::from(ack.n_sack)].to_vec();
-        // 40 begins the third: the ACK that it lets go does not tell it, and it asks for none itself.
-        let acks = feed(&mut r, &[(40, Ecn::NotEct)]);
-        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(6, 7), (1, 5)]]);
+        // 41 begins the third: the ACK that it lets go does not tell it, and it asks for none itself.
+        let acks = feed(&mut r, &[(41, Ecn::NotEct)]);
+        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(7, 8), (1, 6)]]);
         assert_eq!(r.deadline(), None);
-        // 42 is held back, since nothing is that it could push out; 44 lets it go.
-        assert!(feed(&mut r, &[(42, Ecn::NotEct)]).is_empty());
+        // 43 is held back, since nothing is that it could push out; 45 lets it go.
+        assert!(feed(&mut r, &[(43, Ecn::NotEct)]).is_empty());
         assert_eq!(r.deadline(), Some(Time::from_us(10_000 + 10)), "no RTT is known, so the slack alone");
-        let acks = feed(&mut r, &[(44, Ecn::NotEct)]);
-        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(10, 11), (8, 9), (6, 7)]]);
+        let acks = feed(&mut r, &[(45, Ecn::NotEct)]);
+        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(11, 12), (9, 10), (7, 8)]]);
     }
 
     #[test]
     fn an_ack_that_must_not_wait_is_not_held_back_by_a_hole() {
         let mut r = receiver(Mode::AccEcn);
-        feed(&mut r, &[33, 34, 35, 36].map(|i| (i, Ecn::Ect0)));
-        assert!(r.deadline().is_some(), "36 is held back");
-        assert_eq!(feed(&mut r, &[(37, Ecn::Ce)]).len(), 1, "a mark");
+        feed(&mut r, &[33, 34, 35, 36, 37].map(|i| (i, Ecn::Ect0)));
+        assert!(r.deadline().is_some(), "37 is held back");
+        assert_eq!(feed(&mut r, &[(38, Ecn::Ce)]).len(), 1, "a mark");
         assert_eq!(r.deadline(), None);
     }
 

@@ -285,7 +285,7 @@ impl Sender {
             Rexmit::None => {}
             Rexmit::Lost => self.retransmit_lost(out),
             Rexmit::New => {
-                self.send_new(out);
+                self.write_xmit(false, out);
                 if self.tp.snd_nxt <= self.tp.high_seq {
                     self.frto = false;
                     self.retransmit_lost(out);

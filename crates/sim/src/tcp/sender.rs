@@ -5,8 +5,7 @@
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`.
 //!
-//! Departures: ACK processing takes no time; no Nagle; PSH only at the end of a write and of a buffer of several
-//! segments, where Linux sets it after each half of the peer's largest window as well (`forced_push`).
+//! Departures: ACK processing takes no time; no Nagle.
 
 use super::accecn::{AceDecoder, OptionClock};
 use super::cwnd_usage::CwndUsage;
@@ -17,10 +16,10 @@ use super::rack::Rack;
 use super::rate::Rate;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::send_buffer::SendBuffer;
-use super::small_queue::SmallQueue;
+use super::small_queue::{Burst, SmallQueue};
 use super::tlp::LossProbe;
 use super::undo::Undo;
+use super::write_queue::WriteQueue;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
@@ -178,20 +177,18 @@ pub struct Sender {
     pub(super) mss_now: u32,
     /// How the window comes down in a reduction.
     pub(super) prr: Prr,
-    /// One past the last byte the application wrote.
+    /// One past the last byte that the application has for us.
     pub(super) write_seq: u64,
     /// The peer does not do SACK (`tcp_is_reno`).
     pub(super) no_sack: bool,
-    /// What the application may have written beyond what is acknowledged (`sk_sndbuf`), in bytes.
-    pub(super) send_buffer: SendBuffer,
+    /// What the application wrote and we have not sent.
+    pub(super) queue: WriteQueue,
     /// What the peer lets us send.
     pub(super) peer: PeerWindow,
-    /// Segments left in the skb at the head of the write queue.
-    pub(super) skb_left: u32,
-    /// Segments in the skb behind it.
-    pub(super) skb_behind: u32,
     /// When pacing, or the host's queue, lets the next packet go; none: at once.
     pub(super) pacing_timer: Option<Time>,
+    /// What leaves a host without a queue in one event.
+    pub(super) burst: Burst,
     /// What waits in the host's queue, if it has one.
     pub(super) small_queue: Option<SmallQueue>,
     /// Where the newest buffer began that was sent for the first time.
@@ -270,11 +267,10 @@ impl Sender {
             prr: Prr::default(),
             write_seq: 0,
             no_sack: false,
-            send_buffer: SendBuffer::new(setup.sysctl.wmem),
+            queue: WriteQueue::new(setup.sysctl.wmem),
             peer: PeerWindow::default(),
-            skb_left: 0,
-            skb_behind: super::output::most_segs(&setup),
             pacing_timer: None,
+            burst: Burst::default(),
             small_queue,
             last_buffer: 0,
             timer: None,
@@ -297,7 +293,11 @@ impl Sender {
     /// The receiver's window as the handshake told it, in bytes.
     pub fn set_window(&mut self, bytes: u64) {
         self.peer.offer(self.tp.snd_una, bytes);
-        self.skb_behind = self.size_goal();
+    }
+
+    /// The SYN/ACK was sent at `stamp`, by its timestamp, which segments echo until an ACK comes.
+    pub fn heard_from_peer(&mut self, stamp: Time) {
+        self.last_ack_sent = stamp;
     }
 
     /// The SYN was repeated: `tcp_enter_loss` owes a CWR as at any timeout, if the SYN asked for RFC 3168.
@@ -335,12 +335,7 @@ impl Sender {
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.turn(now);
         self.reconsider();
-        let was_empty = self.write_seq <= self.tp.snd_nxt;
-        self.check_app_limited();
         self.write_seq = self.write_seq.max(write_seq);
-        if was_empty {
-            self.restart_after_idle();
-        }
         self.send_new(out);
     }
 
@@ -353,6 +348,7 @@ impl Sender {
     pub fn close(&mut self) {
         self.reconsider();
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
+        self.queue.clear(self.tp.snd_nxt);
     }
 
     /// A buffer of so much memory leaves the host's device, from `begins`, now or later, to `ends` (`tcp_wfree`); true if
@@ -383,6 +379,7 @@ impl Sender {
     #[inline]
     pub(super) fn turn(&mut self, now: Time) {
         self.tp.now = now;
+        self.burst.begin();
         if let Some(queue) = &mut self.small_queue
             && let Some(at) = queue.settle(now)
         {
@@ -437,8 +434,7 @@ impl Sender {
     /// `tcp_rate_check_app_limited`: the application writes; was it late?
     pub(super) fn check_app_limited(&mut self) {
         let tp = &mut self.tp;
-        let written = self.write_seq.min(self.send_buffer.end);
-        if written.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+        if self.queue.end.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
             && tp.packets_in_flight() < tp.snd_cwnd
             && tp.lost_out <= tp.retrans_out
         {

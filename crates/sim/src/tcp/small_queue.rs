@@ -6,14 +6,42 @@
 //!
 //! Departures: data is charged only where its host's device has a queue or a rate. What leaves a device with a rate is
 //! given back when its transmission begins, but a sender that waits for it goes on when it ends. A drop in the host's queue
-//! wakes nobody: the next departure or ACK does. A real bridge or namespace behind a veth without netem would still
-//! count; here the host ends at its device.
+//! wakes nobody: the next departure or ACK does. Without a queue the host ends at its device ([`Burst`]).
 //!
 //! Validation: the tests below, `tests/offloads.rs`.
 
 use crate::base::ring::Ring;
 use crate::base::units::Time;
 use crate::packet::charge::{Charges, HEAD};
+
+/// What a host without queues sent since its event began: the next hop takes it when the event has ended, or at once while
+/// the application writes (a softirq runs after each packet). Until then it is charged as in a queue, and what waits for it
+/// leaves in the same moment, but from another call of `tcp_write_xmit`.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    /// In bytes.
+    pub memory: u64,
+    /// Whether something waits for it (`TSQ_THROTTLED`).
+    pub throttled: bool,
+    /// Whether the application writes.
+    pub leaves_at_once: bool,
+}
+
+impl Burst {
+    /// Whether more than `limit` bytes are charged; then something waits.
+    #[inline]
+    pub fn is_full(&mut self, limit: u64) -> bool {
+        let full = !self.leaves_at_once && self.memory + BIAS > limit;
+        self.throttled |= full;
+        full
+    }
+
+    /// Another event begins.
+    #[inline]
+    pub fn begin(&mut self) {
+        (self.memory, self.leaves_at_once) = (0, false);
+    }
+}
 
 /// What a socket without data is charged (`SK_WMEM_ALLOC_BIAS`): the reason why two buffers may wait, not three.
 const BIAS: u64 = 1;

@@ -99,7 +99,7 @@ impl Sender {
             } else if ack.una_advanced && !recovered {
                 self.tp.high_seq = self.tp.snd_nxt;
                 // Step 2.b: try new data.
-                if self.write_seq > self.tp.snd_nxt && self.peer.end > self.tp.snd_nxt {
+                if !self.queue.is_empty() && self.peer.end > self.tp.snd_nxt {
                     return Rexmit::New;
                 }
                 self.frto = false;
