@@ -46,7 +46,8 @@ network:
        half_duplex: {turnaround: 1us}}
     - {ends: [m1, m2], rate: 1gbit, docsis: {modem: m1, interval: 2ms, pending: 2}}
     - {ends: [c2, s2], multipath: {by: flow, paths: [{weight: 2, rate: 1mbit, delay: 1ms, loss: 1%, limit: 10}]}}
-hosts: {sysctl: {net.ipv4.tcp_ecn: 3}, hz: 250, offloads: false}
+hosts: {sysctl: {net.ipv4.tcp_ecn: 3}, hz: 250, offloads: false, stall: 5ms every 1s, timer_slack: 50us,
+  receive_coalescing: 100us}
 flows:
   - {name: web, source: {short: {count: 9, mean_gap: 20ms, size_p5: 64KiB, size_p95: 2MiB}}}
   - {name: call, transport: udp, source: {periodic: {size: 160B, every: 10ms, count: 1}}, dscp: EF}

@@ -111,7 +111,19 @@ pub fn check(run: &Run) -> Result<(), Refused> {
     at_most("flows and probes", run.flows.len() + run.probes.len(), MOST_TRAFFIC)?;
     at_most("changes", run.changes.len(), MOST_TRAFFIC)?;
     for (i, node) in run.nodes.iter().enumerate() {
-        within(&format!("nodes[{i}].hz"), node.hz, &HZ)?;
+        let place = format!("nodes[{i}]");
+        within(&format!("{place}.hz"), node.hz, &HZ)?;
+        if let Some(stall) = node.stall {
+            time(&format!("{place}.stall.length_s"), stall.length_s, &DELAY_S)?;
+            time(&format!("{place}.stall.every_s"), stall.every_s, &EVERY_S)?;
+            if stall.length_s >= stall.every_s {
+                return Err(Refused(format!(
+                    "{place}.stall: not shorter than its period; expected less than every_s"
+                )));
+            }
+        }
+        time(&format!("{place}.timer_slack_s"), node.timer_slack_s, &DELAY_S)?;
+        time(&format!("{place}.receive_coalescing_s"), node.receive_coalescing_s, &DELAY_S)?;
     }
     for (i, each) in run.links.iter().enumerate() {
         link(each, &format!("links[{i}]"))?;

@@ -196,6 +196,30 @@ pub struct Node {
     pub hz: u64,
     /// Whether segmentation and receive offloads are on.
     pub offloads: bool,
+    /// When the machine does not run; none: it always does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
+    /// Its timers are late by a time drawn uniformly from 0 to this, in seconds.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Delay"))]
+    pub timer_slack_s: f64,
+    /// How long its network card holds frames back after the first of a batch, in seconds.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Delay"))]
+    pub receive_coalescing_s: f64,
+}
+
+/// Periods in which a machine does not run, the first at a random time.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// How long each takes, in seconds: less than `every_s`.
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Delay"))]
+    pub length_s: f64,
+    /// From the start of one to that of the next, in seconds.
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Every"))]
+    pub every_s: f64,
 }
 
 /// A cable; both directions alike, except for what says which end sends.

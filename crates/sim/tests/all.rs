@@ -14,6 +14,7 @@ mod determinism;
 mod documents;
 mod fast_path;
 mod fuzz_documents;
+mod machines;
 mod modules;
 mod offloads;
 mod sources;

@@ -31,6 +31,8 @@ struct Network {
     changes: bool,
     /// A ping from `a` to `f`, which is never delivered early, and which keeps the trunks out of lanes.
     pinged: bool,
+    /// Hosts stall, and their timers and frames are late.
+    unpunctual: bool,
     sample_ms: u64,
 }
 
@@ -46,7 +48,14 @@ impl Network {
             } else {
                 json!({})
             };
-            json!({"name": name, "kind": kind, "hz": 250, "offloads": self.offloads, "sysctls": sysctls})
+            let mut node =
+                json!({"name": name, "kind": kind, "hz": 250, "offloads": self.offloads, "sysctls": sysctls});
+            if kind == "host" && self.unpunctual {
+                node["stall"] = json!({"length_s": 0.01, "every_s": 0.2});
+                node["timer_slack_s"] = json!(0.0001);
+                node["receive_coalescing_s"] = json!(0.0001);
+            }
+            node
         };
         let rate = |mbit: u64| (mbit > 0).then_some(mbit * 1_000_000);
         let link = |a: String, b: String, mbit: u64, ms: u64| json!({"ends": [a, b], "rate_bps": rate(mbit), "delay_s": ms as f64 / 1e3, "mtu": 1500});
@@ -172,7 +181,7 @@ fn networks() -> impl Strategy<Value = Network> {
         prop::sample::select(vec![2_u32, 10, 1000]),
         any::<bool>(),
         prop::collection::vec(flow, 1..5),
-        any::<[bool; 2]>(),
+        any::<[bool; 3]>(),
         prop::sample::select(vec![10_u64, 100]),
     )
         .prop_map(
@@ -183,7 +192,7 @@ fn networks() -> impl Strategy<Value = Network> {
                 tx_queue_len,
                 offloads,
                 flows,
-                [changes, pinged],
+                [changes, pinged, unpunctual],
                 sample_ms,
             )| {
                 let (access_mbit, access_ms) = access;
@@ -199,6 +208,7 @@ fn networks() -> impl Strategy<Value = Network> {
                     flows,
                     changes,
                     pinged,
+                    unpunctual,
                     sample_ms,
                 }
             },
@@ -234,6 +244,7 @@ fn alone() -> Network {
         flows: vec![("cubic", 0, 2, 0)],
         changes: false,
         pinged: true,
+        unpunctual: false,
         sample_ms: 10,
     }
 }

@@ -27,6 +27,7 @@ from bakeoff.scenario.network import (
     Rate,
     Side,
     Size,
+    Stall,
     Time,
     bounded,
 )
@@ -47,6 +48,12 @@ class Hosts(Model):
     """The kernel's timer frequency, on every node."""
     offloads: bool = False
     """Whether segmentation and receive offloads are on, on every node."""
+    stall: Stall | None = None
+    """When a host does not run: it receives, sends and times out nothing; the first stall is at a random time."""
+    timer_slack: LinkDelay = 0
+    """Most that a timer of a host is late; each is late by a uniformly random time."""
+    receive_coalescing: LinkDelay = 0
+    """How long a host's network card holds frames back after the first of a batch (rx-usecs)."""
 
 
 class PeriodicSource(Model):

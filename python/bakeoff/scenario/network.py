@@ -40,6 +40,8 @@ Interval = Annotated[Time, bounded(units.parse_time, least="1us")]
 """From one packet or burst to the next."""
 LinkDelay = Annotated[Time, bounded(units.parse_time, most="1000s")]
 """Of one link."""
+Stall = Annotated[tuple[float, float], BeforeValidator(units.parse_stall), _schema(units.STALL_PATTERN, "5ms every 1s")]
+"""Length and period, in seconds."""
 
 
 def _scheduled(pattern: str, example: str) -> WithJsonSchema:
@@ -242,6 +244,12 @@ class NodeSpec(Model):
     """The kernel's timer frequency."""
     offloads: bool | None = None
     """Whether segmentation and receive offloads are on."""
+    stall: Stall | None = None
+    """When the host does not run."""
+    timer_slack: LinkDelay | None = None
+    """Most that the host's timers are late."""
+    receive_coalescing: LinkDelay | None = None
+    """How long the host's network card holds frames back after the first of a batch."""
 
 
 def _kind(value: object) -> object:

@@ -15,6 +15,7 @@ from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.language import Document, FlowSpec, ProbeSpec, Source
+from bakeoff.scenario.machines import machine
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, loss, outages
@@ -207,6 +208,7 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
                 sysctls={key: str(value) for key, value in sorted(sysctls.items())},
                 hz=spec.hz if spec and spec.hz is not None else doc.hosts.hz,
                 offloads=spec.offloads if spec and spec.offloads is not None else doc.hosts.offloads,
+                **machine(doc.hosts, spec, kind, name),
             )
         )
     links = [resolved.Link(ends=(left, right)) for left, right in pairwise(path)]

@@ -66,14 +66,33 @@ class Grown(Part):
         return {key: value for key, value in handler(self).items() if value or key not in self._later}
 
 
-class Node(Part):
+class Stall(Part):
+    """Periods in which a machine does not run, the first at a random time."""
+
+    length_s: Delay
+    every_s: Every
+
+
+class Node(Grown):
     """A host, bridge or router."""
+
+    _later = ("stall", "timer_slack_s", "receive_coalescing_s")
 
     name: str
     kind: Literal["host", "bridge", "router"]
     sysctls: dict[str, str] = Field(default_factory=dict)
     hz: Annotated[int, Field(ge=100, le=1000)]
     offloads: bool
+    stall: Stall | None = None
+    timer_slack_s: Delay = 0
+    """Its timers are late by a time drawn uniformly from 0 to this."""
+    receive_coalescing_s: Delay = 0
+    """How long its network card holds frames back after the first of a batch."""
+
+    @property
+    def ideal(self) -> bool:
+        """Whether it runs all the time, with timers and a network card that are never late."""
+        return self.stall is None and not self.timer_slack_s and not self.receive_coalescing_s
 
 
 class Policed(Part):

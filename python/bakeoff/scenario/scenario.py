@@ -33,7 +33,7 @@ _INSIDE: Final = {
     **{key: f"network.{key}" for key in ("path", "rtt", "delay", "bottleneck", "mangle", "links", "interfaces")},
     **{key: f"network.bottleneck.{key}" for key in ("rate", "qdisc", "shape")},
     **{key: f"flows.0.{key}" for key in ("cc", "start", "stop", "direction", "dscp", "ecn", "source")},
-    **{key: f"hosts.{key}" for key in ("sysctl", "hz", "offloads")},
+    **{key: f"hosts.{key}" for key in ("sysctl", "hz", "offloads", "stall", "timer_slack", "receive_coalescing")},
     "window": "measure.steady_state.window", "steady_state": "measure.steady_state", "tunnels": "network.tunnels",
 }  # fmt: skip
 """Where a key belongs that is written on its own."""

@@ -39,8 +39,13 @@ SIZES = {
 
 RATE_FORM = "a rate such as '50mbit' (bit, kbit, mbit, gbit)"
 TIME_FORM = "a time such as '20ms' (ns, us, ms, s, min)"
+STALL_FORM = "a length and a longer period such as '5ms every 1s'"
 SIZE_FORM = "a size such as '1448B' (B, kB, MB, KiB, MiB)"
 PERCENTAGE_FORM = "a percentage such as '2%'"
+MOST_STALL = 1000
+"""Seconds."""
+LEAST_PERIOD = 1e-6
+"""Seconds, from one stall to the next."""
 MOST_RATE = 10 * 10**12
 """Bits per second."""
 MOST_TIME = 10**9
@@ -53,6 +58,7 @@ DSCP_FORM = "a codepoint from 0 to 63 or a name such as 'EF', 'AF11', 'CS1'"
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 RATE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgGtT][iI]?)?[bB][iI][tT]$"
 TIME_PATTERN = rf"^{NUMBER} ?(?:{'|'.join(TIMES)})$"
+STALL_PATTERN = rf"^{NUMBER} ?(?:{'|'.join(TIMES)}) every {NUMBER} ?(?:{'|'.join(TIMES)})$"
 SIZE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?)?[bB]$"
 PERCENTAGE_PATTERN = rf"^{NUMBER} ?%$"
 """What the JSON Schema shows to editors: a regular expression of ECMA-262, so without a switch for upper case."""
@@ -117,6 +123,21 @@ def _time(text: str) -> float:
     if unit not in TIMES:
         raise _unknown(text, unit, _with(text, unit, _TIMES_MEANT.get(unit.lower())), TIME_FORM)
     return float(_bounded(number * TIMES[unit], MOST_TIME, text, "1000000000s"))
+
+
+def parse_stall(text: object) -> tuple[float, float]:
+    """`5ms every 1s` -> length 0.005 s, period 1 s."""
+    length, every, period = str(text).partition(" every ")
+    if not every:
+        raise ValueError(f"{quoted(text)} is no stall; expected {STALL_FORM}")
+    found = parse_time(length), parse_time(period)
+    if not 0 < found[0] < found[1]:
+        raise ValueError(f"{quoted(text)}: the stall takes nothing or the whole period; expected {STALL_FORM}")
+    if found[0] > MOST_STALL:
+        raise ValueError(f"{quoted(text)}: expected a length of at most 1000s")
+    if found[1] < LEAST_PERIOD:
+        raise ValueError(f"{quoted(text)}: expected a period of at least 1us")
+    return found
 
 
 def parse_size(text: object) -> int:

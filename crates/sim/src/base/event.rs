@@ -35,6 +35,8 @@ pub enum Event {
     Source(u16),
     /// A probe's next request.
     Probe(u16),
+    /// A host's network card gives what it held back.
+    Receive(u16),
     /// The oldest packet on a wire arrives.
     Arrival(u16),
 }
@@ -53,7 +55,8 @@ impl Event {
             Event::Receiver(i) => (6, i),
             Event::Source(i) => (7, i),
             Event::Probe(i) => (8, i),
-            Event::Arrival(i) => (9, i),
+            Event::Receive(i) => (9, i),
+            Event::Arrival(i) => (10, i),
         };
         kind << 16 | u32::from(index)
     }
@@ -72,6 +75,7 @@ impl Event {
             6 => Event::Receiver(index),
             7 => Event::Source(index),
             8 => Event::Probe(index),
+            9 => Event::Receive(index),
             _ => Event::Arrival(index),
         }
     }

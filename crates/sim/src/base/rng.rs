@@ -38,7 +38,8 @@ impl Stream {
     }
 }
 
-fn split_mix(x: &mut u64) -> u64 {
+/// The next number of SplitMix64.
+pub fn split_mix(x: &mut u64) -> u64 {
     *x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *x;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

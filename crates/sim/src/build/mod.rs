@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::base::error::Refused;
+use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::Registry;
@@ -18,6 +19,7 @@ use crate::network::capturing;
 use crate::network::graph::Graph;
 use crate::network::instant::InstantHops;
 use crate::network::interface::{Interface, Rule};
+use crate::network::machine::{Card, Machine};
 use crate::network::medium;
 use crate::network::queue::{env, queue};
 use crate::network::tunnel::Tunnels;
@@ -161,6 +163,17 @@ const SYSCTL: RangeInclusive<u64> = 0..=i32::MAX as u64;
 
 /// Reads the sysctls that are modelled.
 fn host(node: &Node, index: usize) -> Result<Host, Refused> {
+    if node.kind != run::NodeKind::Host {
+        let place = format!("nodes[{index}]");
+        let asked = [
+            ("stall", node.stall.is_some()),
+            ("timer_slack_s", node.timer_slack_s > 0.0),
+            ("receive_coalescing_s", node.receive_coalescing_s > 0.0),
+        ];
+        if let Some((key, _)) = asked.into_iter().find(|(_, asked)| *asked) {
+            return Err(Refused(format!("{place}.{key}: '{}' is no host; expected a host", node.name)));
+        }
+    }
     let mut host = Host {
         ecn: Sysctls::default(),
         hz: node.hz,
@@ -233,6 +246,8 @@ fn interfaces(
     let mut built: Vec<Interface> = graph.wires(run).into_iter().map(Interface::new).collect();
     for (interface, node) in built.iter_mut().zip(&graph.node_of) {
         let node = &run.nodes[usize::from(*node)];
+        let machine = Machine::new(node, run.seed);
+        interface.card = machine.map(|machine| Box::new(Card { machine, waiting: Ring::default() }));
         interface.host = node.kind == run::NodeKind::Host;
         interface.offloads = node.offloads;
     }

@@ -2,6 +2,7 @@
 
 use crate::base::units::Time;
 use crate::network::device::{Device, Stop};
+use crate::network::machine::Card;
 use crate::network::wire::Wire;
 use crate::packet::capture::Capture;
 use crate::packet::matching::CompiledMatch;
@@ -57,6 +58,8 @@ pub struct Interface {
     pub changes: bool,
     /// Whether one names its ingress queue.
     pub ingress_changes: bool,
+    /// The network card of a host that is not ideal.
+    pub card: Option<Box<Card>>,
     /// Where packets that leave and packets that arrive are written down.
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
@@ -78,11 +81,17 @@ impl Interface {
             offloads: false,
             changes: false,
             ingress_changes: false,
+            card: None,
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             shortcuts: Shortcuts::default(),
         }
+    }
+
+    /// When a timer of its queues fires that is set to `at`.
+    pub(crate) fn fires(&self, at: Time) -> Time {
+        self.card.as_ref().map_or(at, |card| card.machine.fires(at))
     }
 
     /// Rewrites what arrives.

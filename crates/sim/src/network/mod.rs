@@ -5,6 +5,7 @@ pub(crate) mod device;
 pub mod graph;
 pub mod instant;
 pub mod interface;
+pub mod machine;
 pub mod medium;
 pub mod queue;
 pub mod tunnel;

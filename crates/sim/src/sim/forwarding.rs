@@ -19,10 +19,15 @@ impl Sim {
         }
     }
 
-    /// What an interface does with a packet that arrives: writes it down, lets it wait (false: it goes on from there),
-    /// rewrites it.
+    /// What an interface does with a packet that arrives: holds it back, writes it down, lets it wait (false: it goes on
+    /// from there), rewrites it.
     #[inline(never)]
     fn inspect(&mut self, i: u16, packet: &mut Packet) -> bool {
+        !self.hold_back(i, packet) && self.take_in(i, packet)
+    }
+
+    /// See [`Sim::inspect`], of a packet that is not held back.
+    pub(super) fn take_in(&mut self, i: u16, packet: &mut Packet) -> bool {
         let interface = &mut self.interfaces[usize::from(i)];
         if let Some(capture) = &mut interface.captures[1] {
             capture.see(packet, self.now);
@@ -86,7 +91,8 @@ impl Sim {
                 self.forward(i, &mut packet);
                 continue;
             }
-            let at = queue.next_event().filter(|at| *at < interface.ingress_armed)?.max(self.now);
+            let at = queue.next_event()?;
+            let at = Some(interface.fires(at)).filter(|at| *at < interface.ingress_armed)?.max(self.now);
             interface.ingress_armed = at;
             return Some(at);
         }
@@ -126,7 +132,7 @@ impl Sim {
     /// Past ingress queue and rewriting: this node or onward.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn forward(&mut self, i: u16, packet: &mut Packet) {
+    pub(super) fn forward(&mut self, i: u16, packet: &mut Packet) {
         match self.graph.hop(i, packet.dst) {
             Hop::Here => {
                 let node = self.graph.node_of[usize::from(i)];
@@ -319,8 +325,9 @@ impl Sim {
             let now = self.now;
             let interface = &mut self.interfaces[usize::from(i)];
             let queue = interface.egress.as_mut()?;
-            let busy_until = interface.wire.busy_until;
-            if busy_until > now {
+            let free = interface.wire.busy_until;
+            if free > now {
+                let busy_until = interface.card.as_ref().map_or(free, |card| card.machine.runs(free));
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
                 let due = busy_until < interface.egress_armed && !queue.is_empty_fifo();
                 return due.then(|| {
@@ -335,7 +342,8 @@ impl Sim {
                     continue;
                 }
             }
-            let at = queue.next_event().filter(|at| *at < interface.egress_armed)?.max(now);
+            let at = queue.next_event()?;
+            let at = Some(interface.fires(at)).filter(|at| *at < interface.egress_armed)?.max(now);
             interface.egress_armed = at;
             return Some(at);
         }

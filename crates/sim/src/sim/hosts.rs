@@ -1,11 +1,40 @@
 //! What the endpoints on a host are given, and what they give to be sent.
 
 use super::Sim;
+use crate::base::event::Event;
 use crate::base::units::Time;
 use crate::packet::{Flags, Packet};
 use crate::record::series::ProbeMetric;
 
 impl Sim {
+    /// A packet comes to the network card of a host; whether it is not received yet.
+    pub(super) fn hold_back(&mut self, i: u16, packet: &Packet) -> bool {
+        let Some(card) = &mut self.interfaces[usize::from(i)].card else { return false };
+        if card.waiting.is_empty() {
+            let at = card.machine.receives(self.now);
+            if at <= self.now {
+                return false;
+            }
+            self.events.push(at, Event::Receive(i));
+        }
+        card.waiting.push(*packet);
+        true
+    }
+
+    /// The host receives what its network card held back.
+    #[inline(never)]
+    pub(super) fn receive(&mut self, i: u16) {
+        while let Some(card) = &mut self.interfaces[usize::from(i)].card
+            && let Some(&(mut packet)) = card.waiting.front()
+        {
+            card.waiting.drop_front();
+            self.burst += 1;
+            if self.take_in(i, &mut packet) {
+                self.forward(i, &mut packet);
+            }
+        }
+    }
+
     /// A packet is at its destination. What endpoints do is long; kept out of line, the way from wire to wire stays short.
     #[inline(never)]
     pub(super) fn deliver(&mut self, node: u16, packet: &Packet) {

@@ -24,6 +24,7 @@ use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
 use crate::network::instant::InstantHops;
 use crate::network::interface::Interface;
+use crate::network::machine::Machine;
 use crate::network::tunnel::Tunnels;
 use crate::packet::Packet;
 use crate::packet::charge::Charges;
@@ -94,6 +95,8 @@ pub struct Sim {
     end: Time,
     window: [Time; 2],
     pub(crate) events: EventQueue,
+    /// By node: when it does something. Empty if all are ideal.
+    machines: Vec<Option<Machine>>,
     /// Of each flow: when events of its sender are pending.
     sender_armed: Vec<Armed>,
     receiver_armed: Vec<Time>,
@@ -129,6 +132,10 @@ impl Sim {
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
+        let mut machines: Vec<_> = run.nodes.iter().map(|node| Machine::new(node, run.seed)).collect();
+        if machines.iter().all(Option::is_none) {
+            machines.clear();
+        }
         let names: Vec<String> = flows.iter().map(|f| f.spec.name.clone()).collect();
         Sim {
             trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
@@ -149,6 +156,7 @@ impl Sim {
             end,
             window,
             events: EventQueue::default(),
+            machines,
             sender_armed: vec![Armed::default(); n],
             receiver_armed: vec![Time::NEVER; n],
             arrivals: Ring::default(),
@@ -259,11 +267,13 @@ impl Sim {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
         }
         for (i, flow) in self.flows.iter().enumerate() {
-            self.events.push(Time::from_secs_f64(flow.spec.start_s), Event::Source(i as u16));
+            let at = self.fires(flow.nodes[0], Time::from_secs_f64(flow.spec.start_s));
+            self.events.push(at, Event::Source(i as u16));
         }
         self.find_fast_paths();
         for (i, probe) in self.probes.iter().enumerate() {
-            self.events.push(Time::from_secs_f64(probe.spec.start_s), Event::Probe(i as u16));
+            let at = self.fires(probe.source(), Time::from_secs_f64(probe.spec.start_s));
+            self.events.push(at, Event::Probe(i as u16));
         }
     }
 
@@ -291,12 +301,13 @@ impl Sim {
             Event::Sender(f) => self.on_sender_event(f),
             Event::Receiver(f) => self.on_receiver_event(f),
             Event::Source(f) => self.on_source_event(f),
+            Event::Receive(i) => self.receive(i),
             Event::Probe(p) => {
                 let probe = &mut self.probes[usize::from(p)];
                 let next = probe.ask(self.now, &mut self.out);
                 let node = probe.source();
                 if let Some(next) = next {
-                    self.events.push(next, Event::Probe(p));
+                    self.events.push(self.fires(node, next).max(self.now), Event::Probe(p));
                 }
                 self.emit_all(node);
             }
@@ -349,7 +360,8 @@ impl Sim {
                 c.queued.packets += held.packets;
                 c.queued.bytes += held.bytes;
             }
-            for (_, packet) in interface.wire.in_flight.iter() {
+            let held_back = interface.card.iter().flat_map(|card| card.waiting.iter());
+            for packet in interface.wire.in_flight.iter().map(|(_, packet)| packet).chain(held_back) {
                 c.queued.add(packet.len);
             }
         }

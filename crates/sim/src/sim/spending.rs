@@ -111,6 +111,7 @@ impl Sim {
             for queue in [&interface.egress, &interface.ingress].into_iter().flatten() {
                 packets += queue.qlen() as u64;
             }
+            packets += interface.card.as_ref().map_or(0, |card| card.waiting.len() as u64);
             packets += interface.shortcuts.delays.as_ref().map_or(0, |delays| delays.len() as u64);
             packets += interface.wire.medium.as_ref().map_or(0, |medium| medium.held().packets);
             let bytes = packets * size_of::<Packet>() as u64;

@@ -36,6 +36,15 @@ impl Armed {
 }
 
 impl Sim {
+    /// When a timer on `node` fires that is set to `at`.
+    #[inline]
+    pub(super) fn fires(&self, node: u16, at: Time) -> Time {
+        match self.machines.get(usize::from(node)) {
+            Some(Some(machine)) => machine.fires(at),
+            _ => at,
+        }
+    }
+
     pub(super) fn on_source_event(&mut self, f: u16) {
         let flow = &mut self.flows[usize::from(f)];
         let next = flow.on_source(self.now, &mut self.out);
@@ -45,7 +54,8 @@ impl Sim {
         self.look_at = self.look_at.saturating_sub(burst);
         self.note_source(f, next);
         if let Some(next) = next {
-            self.events.push(next, Event::Source(f));
+            // A late one may have missed the next.
+            self.events.push(self.fires(node, next).max(self.now), Event::Source(f));
         }
         self.emit_all(node);
         self.arm_sender(f);
@@ -110,7 +120,8 @@ impl Sim {
     #[inline(never)]
     fn arm_sender_earlier(&mut self, f: u16) {
         let i = usize::from(f);
-        if let Some(at) = self.flows[i].sender_deadline()
+        let node = self.flows[i].nodes[0];
+        if let Some(at) = self.flows[i].sender_deadline().map(|at| self.fires(node, at))
             && at < self.sender_armed[i].earliest
         {
             let at = at.max(self.now);
@@ -124,7 +135,7 @@ impl Sim {
     pub(super) fn arm_receiver(&mut self, f: u16, node: u16, deadline: Option<Time>) {
         let Some(at) = deadline else { return };
         self.early.note_timer(node, at);
-        let i = usize::from(f);
+        let (i, at) = (usize::from(f), self.fires(node, at));
         if at < self.receiver_armed[i] {
             let at = at.max(self.now);
             self.receiver_armed[i] = at;

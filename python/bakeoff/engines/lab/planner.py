@@ -138,6 +138,12 @@ def refuse(run: Run) -> None:
     """RefusedError for what only the simulator has."""
     if run.trace:
         raise RefusedError(f"trace[0]: '{run.trace[0]}': a kernel does not tell it per ACK; only the engine sim does")
+    for index, node in enumerate(run.nodes):
+        for key in ("stall", "timer_slack_s", "receive_coalescing_s"):
+            if getattr(node, key):
+                raise RefusedError(
+                    f"nodes[{index}].{key}: '{node.name}': real hosts have their own; expected the engine sim"
+                )
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
             raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
