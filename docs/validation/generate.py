@@ -156,7 +156,12 @@ def medians() -> str:
         # The distance is infinite, and empty there, of a flow that got nothing on one side.
         middle = median(abs(float(row["ln"] or math.inf)) for row in found)
         lines.append([f"{what}, {len(runs)} runs", "–", "–", str(len(found)), f"{middle:.3f}"])
-    return table(["", "flows", "median to l4s-tests", "flows", "median to a real Linux 7.3"], lines)
+    with Path(__file__).with_name("testbeds.csv").open(encoding="utf-8", newline="") as stream:
+        rates = [row for row in csv.DictReader(stream) if row["measure"] == "goodput"]
+    for suite in dict.fromkeys(row["suite"] for row in rates):
+        apart = [abs(math.log(float(row["ours"]) / float(row["theirs"]))) for row in rates if row["suite"] == suite]
+        lines.append([f"`{suite}`, a testbed", str(len(apart)), f"{median(apart):.3f}", "–", "–"])
+    return table(["", "flows", "median to published rates", "flows", "median to a real Linux 7.3"], lines)
 
 
 def _by_queue(reference: str, scenario: str) -> dict[str, list[float]]:

@@ -34,7 +34,11 @@ WALL = "wall_s"
 """The measure of a row that has the duration of all runs of a suite, in s."""
 
 OPEN = "open"
-CAUSES: list[tuple[str, str, str]] = []
+CAUSES: list[tuple[str, str, str]] = [
+    ("*bbr2*", "*", "open; parameters of `bbr2` unknown"),
+    ("*/*-Codel-*", "*", "plausible: stalls of the machines"),
+    ("*/*-FQ-*", "*", "plausible: stalls or unpunctual machines"),
+]
 """Patterns of SCENARIO/RUN and of the flow, and the cause; the first that matches counts."""
 
 Row = dict[str, str]
@@ -169,16 +173,25 @@ def page(found: list[Row]) -> str:
     numbers = [row for row in found if row["measure"] != WALL]
     walls = {row["suite"]: (int(row["ours"]), int(row["theirs"])) for row in found if row["measure"] == WALL}
     pam, fallback = ([row for row in numbers if row["suite"] == suite] for suite in SUITES)
-    alone = [row for row in pam if row["scenario"] != "many"]
+    every = [row for row in pam if row["scenario"] != "many"]
+    alone = [row for row in every if not row["axis_other"].startswith("bbr2")]
     many = [row for row in pam if row["scenario"] == "many"]
     total = [row for row in alone if row["measure"] == "goodput"]
     return TEXT.format(
-        all=table("", {"l4s-pam2025, one against one": alone, "N against M": many, "prague-fallback": fallback}),
+        all=table(
+            "",
+            {
+                "l4s-pam2025, one against one": alone,
+                "N against M": many,
+                "prague-fallback, CUBIC": [row for row in fallback if row["axis_other"] == "cubic"],
+                "both, bbr2": [row for row in numbers if row["axis_other"].startswith("bbr2")],
+            },
+        ),
         queues=table("queue", by(alone, lambda row: f"`{row['axis_qdisc']}`")),
-        others=table("neighbour", by(alone, lambda row: f"{row['axis_other']}, {row['scenario']}")),
+        others=table("neighbour", by(every, lambda row: f"{row['axis_other']}, {row['scenario']}")),
         buffers=table("buffer", by([r for r in alone if r["axis_qdisc"] != "DualPI2"], lambda row: row["axis_buffer"])),
         many=table("queue", by(many, lambda row: f"`{row['axis_qdisc']}`")),
-        fallback=table("", by(fallback, lambda row: f"{row['scenario']}, {row['axis_kernel']}, `{row['axis_qdisc']}`")),
+        fallback=table("", by(fallback, lambda row: f"{row['scenario']}, {row['axis_kernel']}, {row['axis_other']}")),
         far=far(numbers),
         beyond=sum(abs(ln(row)) > FAR for row in numbers if row["measure"] == "goodput"),
         flows=sum(row["measure"] == "goodput" for row in numbers),
@@ -209,7 +222,7 @@ check. No constant was fitted.
 {all}
 ## One against one
 
-Prague against another flow, 100 Mbit/s, 2 and 10 ms, by queue, neighbour and buffer:
+Prague against another flow, 100 Mbit/s, 2 and 10 ms, by queue (without `bbr2`), neighbour and buffer:
 
 {queues}
 {others}
@@ -221,7 +234,7 @@ N Prague flows against M of CUBIC, sums of rates:
 {many}
 ## The detector
 
-Prague with `ecn_fallback`, before and after the fix:
+Prague with `ecn_fallback`, before and after the fix ([study](../studies/prague-fallback.md)):
 
 {fallback}
 ## Beyond {far_bound}
@@ -234,7 +247,8 @@ ahead of the router, most cells of CoDel with ECN come near theirs. Nobody measu
 
 ## Limits
 
-- Other kernels than Linux 7.3 ran there; only Prague has the version of the testbed.
+- `bbr2` with ECN has `ecn_enable 1 ecn_max_rtt_us 0`, as the shares suggest; the kernels' parameters are not known.
+- Other kernels than Linux 7.3 ran there; only Prague, `bbr2` and `dualpi2` have a version near that of the testbed.
 - Feedback to `bbr3 ecn_low` is AccECN's here, DCTCP's there.
 - The offset of the starts is not recorded; here it is below 10 ms.
 

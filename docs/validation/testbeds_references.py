@@ -57,14 +57,14 @@ def of_fallback(rows: list[Row]) -> Iterator[Row]:
     """Columns: set, kernel, other_cc, aqm, rate_mbit, base_rtt_ms, n_bdp, prague_mbit, _sd, _n, and other_."""
     for row in rows:
         kernel = KERNELS.get(row["kernel"])
-        if kernel is None or row["other_cc"] != "cubic":
+        if kernel is None:
             continue
         place = (
             f"{float(row['n_bdp']):g}bdp"
             if row["set"] == "reproduce"
             else f"{row['rate_mbit']}mbit-{row['base_rtt_ms']}ms"
         )
-        run = f"{kernel}-{row['aqm']}-{place}"
+        run = f"{kernel}-{row['other_cc']}-{row['aqm']}-{place}"
         for side, flow in (("prague", "prague"), ("other", row["other_cc"])):
             at = {"suite": "prague-fallback", "scenario": row["set"], "run": run, "flow": flow, "measure": "goodput"}
             number = _pooled([row], f"{side}_mbit", side, 1e6)
