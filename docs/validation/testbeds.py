@@ -242,8 +242,9 @@ Prague with `ecn_fallback`, before and after the fix ([study](../studies/prague-
 {beyond} of {flows} rates differ by more than {far_bound}. The worst of each queue and cause, in Mbit/s:
 
 {far}
-Stalls of the machines are a plausible cause, not a proven one. With a link that pauses for 5 ms about once per second
-ahead of the router, most cells of CoDel with ECN come near theirs. Nobody measured the machines.
+Stalls of the machines are a plausible cause, not a proven one: nobody measured the machines. With `--set
+'hosts.stall="5ms every 1s"'` `cubic-Codel-1bdp` gives 74.0 and 21.0 Mbit/s (theirs 73.6 and 21.0), and
+`bbr3-ecn_low-FQ-1bdp` 32.7 for Prague (31.8). At 2 ms `bbr3-ecn_low-Codel-4bdp` gives 40.9 (56.0).
 
 ## Limits
 

@@ -53,7 +53,7 @@ def test_results_are_completed_part_by_part(made, monkeypatch):
     assert complete.results("") == ["results/a", "results/latest", "l4s-tests/s6-rfc3168"]
     assert complete.results("results/a/l4") == ["results/a/l4s-tests"]
     assert complete.results("l4s-tests/s6-rfc3168/") == [RUN, f"{RUN}~seed2"]
-    assert complete.results_or_reference("li") == ["linux", "linux-7.3"]
+    assert complete.results_or_reference("li") == ["linux", "linux-7.3", "linux-today"]
     assert complete.axis("") == ["other", "ecn", "qdisc"]
 
 
