@@ -163,7 +163,14 @@ fn node(c: &mut Choices, name: &str) -> Value {
             sysctls.insert("net.ipv4.tcp_ecn_option".into(), json!(c.of(&["0", "1", "2", "3"])));
         }
     }
-    json!({"name": name, "kind": kind, "hz": c.of(&[250, 100, 1000, 300]), "offloads": c.once_in(3), "sysctls": sysctls})
+    let mut node = json!({"name": name, "kind": kind, "hz": c.of(&[250, 100, 1000, 300]), "offloads": c.once_in(3), "sysctls": sysctls});
+    if kind == "host" && c.once_in(4) {
+        node["stall"] =
+            json!({"length_s": c.of(&[0.005, 0.0, 1e-9, 0.5]), "every_s": c.of(&[1.0, 0.6, 1e9])});
+        node["timer_slack_s"] = json!(c.of(&[0.0, 50e-6, 1000.0]));
+        node["receive_coalescing_s"] = json!(c.of(&[0.0, 50e-6, 1000.0]));
+    }
+    node
 }
 
 fn link(c: &mut Choices, ends: [&str; 2], mtu: u32) -> Value {
