@@ -114,7 +114,7 @@ def test_last_failed_does_the_failed_runs_of_the_latest_campaign_again():
 def test_mistakes_are_named():
     with pytest.raises(bakeoff.BakeoffError, match="'50' has no unit"):
         bakeoff.duel("prague", "cubic", rate="50")
-    with pytest.raises(bakeoff.BakeoffError, match="names no run of the catalog"):
+    with pytest.raises(bakeoff.BakeoffError, match="no such run in the catalog"):
         bakeoff.run("nothing*")
     with pytest.raises(bakeoff.BakeoffError, match="nowhere: no such results folder"):
         bakeoff.load("nowhere")
@@ -134,7 +134,7 @@ def test_repetitions_begin_at_a_seed(cli):
     assert [one["run"].rpartition("~")[2] for one in json.loads(told[1])] == ["seed5", "seed6"]
     with pytest.raises(bakeoff.BakeoffError, match="seed: 0; expected at least 1"):
         bakeoff.run("*/a", seed=0)
-    with pytest.raises(bakeoff.BakeoffError, match="duel: seeds: 2 from 0 on; expected both to be at least 1"):
+    with pytest.raises(bakeoff.BakeoffError, match="duel: seeds: 2, seed: 0; expected both at least 1"):
         bakeoff.duel("cubic", "reno", seed=0, seeds=2)
 
 

@@ -66,7 +66,7 @@ def test_one_command_installs_all_packages_and_leaves_out_what_apt_may_not_have(
 def test_without_apt_the_packages_are_named_as_debian_calls_them(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     assert doctor._packaged("ssh", "ssh", "missing", "", "openssh-client").install == (
-        "install what Debian calls openssh-client"
+        "install the Debian packages openssh-client"
     )
 
 
@@ -122,7 +122,7 @@ def test_the_agent_of_a_checkout_is_its_newest_build_and_that_of_a_wheel_lies_in
     monkeypatch.setattr(data, "checkout", lambda: tmp_path)
     for place in ("package/bin", "target/debug", "target/ci", "target/release"):
         (tmp_path / place).mkdir(parents=True)
-    with pytest.raises(BakeoffError, match=f"'make agent' in {tmp_path} makes it, or name one with BAKEOFF_AGENT"):
+    with pytest.raises(BakeoffError, match=f"'make agent' in {tmp_path} makes it, or set BAKEOFF_AGENT"):
         agent.find()
     shipped = executable(tmp_path / "package/bin/bakeoff-agent", "#!/bin/sh\n")
     assert agent.find() == shipped

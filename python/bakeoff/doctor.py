@@ -74,7 +74,7 @@ def install_all(checks: Iterable[Check]) -> str:
 
 def _install(packages: dict[str, str]) -> str:
     if shutil.which("apt-get") is None:
-        return f"install what Debian calls {' '.join(sorted(set(packages.values())))}"
+        return f"install the Debian packages {' '.join(sorted(set(packages.values())))}"
     return build_tools.install_command(packages)
 
 
@@ -113,7 +113,7 @@ def _kernel() -> Iterator[Check]:
 
     machine = platform.machine()
     if machine == "x86_64":
-        yield Check("kernel", "processor", "ok", "x86_64, for which there is User-Mode Linux")
+        yield Check("kernel", "processor", "ok", "x86_64 (User-Mode Linux)")
     else:
         yield Check("kernel", "processor", "missing", f"{machine}: User-Mode Linux is for x86_64 only")
     yield _agent("kernel")
@@ -228,7 +228,7 @@ def _ssh() -> Iterator[Check]:
         yield _packaged("ssh", "ssh", "missing", "not installed: no testbed can be reached", "openssh-client")
     else:
         yield Check("ssh", "ssh", "ok", f"{path}; a testbed is checked by 'bakeoff run … --inventory FILE --dry-run'")
-    yield _agent("ssh", f"copied to every machine, which has to be {platform.machine()} too")
+    yield _agent("ssh", f"copied to every machine, all {platform.machine()}")
 
 
 def _plots() -> Iterator[Check]:

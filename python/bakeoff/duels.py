@@ -1,4 +1,4 @@
-"""What a duel is: its parts and what they are if nobody says otherwise, for the command line, Python and scenarios."""
+"""Parameters of a duel and their defaults, for the command line, Python and scenarios."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bakeoff.errors import ScenarioError
 
 @dataclass(frozen=True, kw_only=True)
 class Duel:
-    """Two bulk flows through one bottleneck. Rate and times have units, the qdisc is in tc's words."""
+    """Two bulk flows through one bottleneck. Rate and times have units; the qdisc is in tc syntax."""
 
     cc1: str
     cc2: str
@@ -27,16 +27,16 @@ class Duel:
     duration: str = "30s"
 
     def each(self) -> Iterator[Duel]:
-        """The duels of all combinations of what commas separate, the last part moving fastest; all are of one duration.
+        """The duels of all combinations of comma-separated values, the last parameter varying fastest.
 
-        A comma of a value itself is written as `\\,`. BakeoffError for an empty value, or for one that stands twice.
+        `\\,` is a comma within a value. BakeoffError for an empty or duplicate value.
         """
         parts = {part.name: _values(part.name, getattr(self, part.name)) for part in fields(self)}
         for values in product(*parts.values()):
             yield Duel(**dict(zip(parts, values, strict=True)))
 
     def count(self) -> int:
-        """How many `each` gives."""
+        """The number of duels of `each`."""
         return prod(len(_values(part.name, getattr(self, part.name))) for part in fields(self))
 
 
@@ -45,8 +45,8 @@ def _values(name: str, text: str | None) -> list[Any]:
         return [text]
     values = [value.strip().replace("\\,", ",") for value in re.split(r"(?<!\\),", text)]
     if len(values) > 1 and not all(values):
-        raise ScenarioError(f"duel: {name}: '{text}' has an empty value; expected values with commas between them")
+        raise ScenarioError(f"duel: {name}: '{text}' contains an empty value; expected comma-separated values")
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
-        raise ScenarioError(f"duel: {name}: '{text}' has '{twice}' twice; expected unlike values")
+        raise ScenarioError(f"duel: {name}: '{text}': duplicate value '{twice}'; expected unique values")
     return values

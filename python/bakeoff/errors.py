@@ -2,24 +2,24 @@
 
 ```
 BakeoffError
-├── UsageError          an option of the command line, or an argument of a function
+├── UsageError          an invalid option or function argument
 ├── FileError           a file that cannot be read, written or locked
-├── ScenarioError       a scenario, a pattern, a setting, words of tc
-├── EngineError         an engine that is missing, or that cannot do a run
-│   ├── RefusedError        what one run asks for
+├── ScenarioError       a scenario, a pattern, a setting, tc syntax
+├── EngineError         an engine that is missing, or that does not support a run
+│   ├── RefusedError        an unsupported feature of one run
 │   ├── KernelError         a Linux kernel: its source, build or features
-│   │   └── NoKernelError       none is built
+│   │   └── NoKernelError       no kernel is built
 │   ├── TestbedError        the machines of --engine ssh
-│   └── UnreachableError    a machine that does not answer
-├── RunError            a run that began and failed; also a RuntimeError
-│   └── UserCodeError       by a congestion control in Python
+│   └── UnreachableError    a machine that does not respond
+├── RunError            a run that started and failed; also a RuntimeError
+│   └── UserCodeError       an exception in a congestion control in Python
 ├── CampaignError       a results folder or worker of a campaign
-│   └── StoreError          the store of finished runs
-├── ResultsError        a results folder that cannot be read
-│   └── HalfWrittenError    by an interrupted writer
+│   └── StoreError          the cache of finished runs
+├── ResultsError        an unreadable results folder
+│   └── HalfWrittenError    an incomplete run
 ├── RemoteError         push and pull
-├── RecordingError      a file that another program recorded
-├── MeasureError        a measure that a run does not give
+├── RecordingError      a recording of another program
+├── MeasureError        a measure that a run does not provide
 ├── ClaimError          claims, their expressions, references and comparisons
 ├── TraceError          a packet capture
 ├── ReplayError         a qdisc replay or a packetdrill script
@@ -35,14 +35,14 @@ _LONG: Final = re.compile(rf"\S{{{_LONGEST + 1},}}")
 
 
 class BakeoffError(Exception):
-    """A mistake in the input, or something missing on this machine; the root of all exceptions of the package.
+    """Invalid input, or something missing on this machine; the base class of all exceptions of the package.
 
-    The message names the place, the value and the expected form. The command line prints it without a traceback and
-    exits with 2. A word of more than 2000 characters, which no name or number is, is shown in part.
+    The message has the form `place: problem; expected form`. The command line prints it without a traceback and exits
+    with 2. Words of more than 2000 characters are abbreviated.
     """
 
     place: str
-    """The outermost place that the message begins with: a file, a folder or a run; empty without one."""
+    """The prefix of the message: a file, a folder or a run; may be empty."""
     problem: str
     """The message without `place`."""
 
@@ -57,31 +57,31 @@ class BakeoffError(Exception):
 
 
 class UsageError(BakeoffError):
-    """An option of the command line, or an argument of a function."""
+    """An invalid option of the command line or argument of a function."""
 
 
 class FileError(BakeoffError):
-    """A file that cannot be read, written or locked, or does not have the form that its reader expects."""
+    """A file that cannot be read, written or locked, or that has an unexpected format."""
 
 
 class ScenarioError(BakeoffError):
-    """A scenario, a pattern of the catalog, a setting or words of tc."""
+    """An invalid scenario, pattern, setting or tc syntax."""
 
 
 class EngineError(BakeoffError):
-    """An engine that is missing here, or that cannot do a run."""
+    """An engine that is missing, or that does not support a run."""
 
 
 class RefusedError(EngineError):
-    """A run that the engine cannot do; the message names the place in the resolved run."""
+    """A run that the engine does not support; the message names the key in the resolved run."""
 
 
 class KernelError(EngineError):
-    """A Linux kernel: its source, its build, or a feature that it lacks."""
+    """A Linux kernel: its source, its build, or a missing feature."""
 
 
 class NoKernelError(KernelError):
-    """No virtual-time kernel is built: the check of a run has to wait for one, the estimate of its cost does not."""
+    """No virtual-time kernel is built. Runs cannot be checked then, but their cost can be estimated."""
 
 
 class TestbedError(EngineError):
@@ -91,43 +91,43 @@ class TestbedError(EngineError):
 
 
 class UnreachableError(EngineError):
-    """A machine does not answer: no other run is tried, because each would wait as long for it."""
+    """A machine does not respond. No other run is tried, since each would wait for the same timeout."""
 
 
 class RunError(BakeoffError, RuntimeError):
-    """A run that began and failed: a broken invariant, or a set-up or a program that went wrong."""
+    """A run that started and failed: a broken invariant, or an error of its set-up or of a program."""
 
 
 class UserCodeError(RunError):
-    """A congestion control in Python raised: the message ends in the traceback of its own lines."""
+    """An exception in a congestion control in Python; the message ends with its traceback."""
 
 
 class CampaignError(BakeoffError):
-    """The folder of a campaign, its record, or the workers that do its runs."""
+    """The folder, the record or the workers of a campaign."""
 
 
 class StoreError(CampaignError):
-    """The store of finished runs."""
+    """The cache of finished runs."""
 
 
 class ResultsError(BakeoffError):
-    """A results folder, or a file in one, that cannot be read."""
+    """An unreadable results folder, or a file in one."""
 
 
 class HalfWrittenError(ResultsError):
-    """A run's folder that an interrupted writer left, or that lacks a file: `bakeoff run --resume` makes it anew."""
+    """An incomplete folder of a run, left by an interrupted writer; `bakeoff run --resume` does the run again."""
 
 
 class RemoteError(BakeoffError):
-    """A place elsewhere that results are pushed to or pulled from."""
+    """The remote side of push or pull."""
 
 
 class RecordingError(BakeoffError):
-    """A file that another program recorded, and that cannot be imported."""
+    """A recording of another program that cannot be imported."""
 
 
 class MeasureError(BakeoffError):
-    """A measure that a run does not give; the message names the samples or counters that are missing."""
+    """A measure that a run does not provide; the message names the missing samples or counters."""
 
 
 class ClaimError(BakeoffError):
@@ -159,7 +159,7 @@ class RenderError(BakeoffError):
 
 
 class ExportError(BakeoffError):
-    """Results in the form of another program."""
+    """An export to the format of another program."""
 
 
 def _in_part(word: re.Match[str]) -> str:
@@ -167,9 +167,9 @@ def _in_part(word: re.Match[str]) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with every character that a terminal would act on, and not show, as an escape; lines stay.
+    """The text with control characters, except newlines, as escapes.
 
-    Names come from files, and files from anybody: an escape code in one could repaint the terminal.
+    Names may come from untrusted files; an escape sequence in one could control the terminal.
     """
     if text.isprintable():
         return text

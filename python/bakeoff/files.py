@@ -57,7 +57,7 @@ def read(path: Path | str, most: int, *, follow: bool = True) -> bytes:
     except BlockingIOError:
         # Nor is a file of the system's waited for that has nothing to say yet, such as /proc/kmsg.
         if not content:
-            raise OSError(errno.EAGAIN, "gives nothing to read", os.fspath(path)) from None
+            raise OSError(errno.EAGAIN, "has no data", os.fspath(path)) from None
     finally:
         os.close(descriptor)
     if max(size, len(content)) > most:
@@ -74,7 +74,7 @@ def _open(path: Path | str, *, follow: bool = True) -> tuple[int, int]:
     """A descriptor of the regular file at `path`, and the bytes that it has; OSError as for `read`."""
     name = os.fspath(path)
     if "\0" in name:
-        raise OSError(errno.EINVAL, "its name holds a zero byte", name)
+        raise OSError(errno.EINVAL, "its name contains a zero byte", name)
     # Looked at before it is opened, because a device may act on that; and after, because it may be another one then.
     _regular(os.stat(name, follow_symlinks=follow), name)  # noqa: PTH116 (of text)
     links = 0 if follow else os.O_NOFOLLOW
@@ -91,7 +91,7 @@ def _open(path: Path | str, *, follow: bool = True) -> tuple[int, int]:
 def unpacked(path: Path | str, most: int) -> bytes:
     """All bytes of the regular file at `path`, unpacked if it begins as gzip's or bzip2's files do, whatever its name.
 
-    OSError as for `read`, or if it is broken or unfolds to more than `most` bytes: no more than that is ever unfolded.
+    OSError as for `read`, or if it is broken or unpacks to more than `most` bytes: no more than that is ever unfolded.
     """
     with opened(path) as file:
         magic = file.read(3)
@@ -102,9 +102,9 @@ def unpacked(path: Path | str, most: int) -> bytes:
             with gzip.GzipFile(fileobj=file) if magic[0] == 0x1F else bz2.BZ2File(file) as folded:
                 content = folded.read(most + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise OSError(errno.EINVAL, f"is a broken packed file: {error}", os.fspath(path)) from None
+            raise OSError(errno.EINVAL, f"is a damaged compressed file: {error}", os.fspath(path)) from None
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"unfolds to more than {most:,} bytes", os.fspath(path))
+        raise OSError(errno.EFBIG, f"unpacks to more than {most:,} bytes", os.fspath(path))
     return content
 
 
@@ -114,7 +114,7 @@ def check_output(path: Path) -> None:
     A device, a pipe or a link would be replaced by the file, or written through.
     """
     if path.name in ("", ".."):
-        raise FileError(f"{path}: is a folder; expected the name of a file")
+        raise FileError(f"{path}: a folder; expected a file")
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -123,7 +123,7 @@ def check_output(path: Path) -> None:
         raise FileError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISREG(mode):
         what = _KINDS.get(stat.S_IFMT(mode), "no regular file")
-        raise FileError(f"{path}: is {what}; expected the name of a regular file, or of a new one")
+        raise FileError(f"{path}: {what}; expected a regular or a new file")
 
 
 def write(path: Path, content: bytes, *, replace: bool = True) -> None:
@@ -157,7 +157,7 @@ def write_all(contents: Mapping[Path, bytes], *, replace: bool = True) -> None:
         if isinstance(error, FileExistsError) and not replace:
             raise
         if (other := in_the_way(path.parent)) is not None:
-            raise FileError(f"{other}: is a file; expected a folder for {path.name}") from None
+            raise FileError(f"{other}: a file; expected a folder for {path.name}") from None
         # The error's own name may be that of the partial file.
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
@@ -184,9 +184,9 @@ def _regular(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, "is a symbolic link, which is not followed here", name)
+        raise OSError(errno.ELOOP, "is a symbolic link", name)
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "is no regular file", name)
+        raise OSError(errno.EINVAL, "is not a regular file", name)
 
 
 def discard(path: Path) -> None:
@@ -282,7 +282,7 @@ def plain_text(path: Path, most: int = MOST_TEXT) -> str:
     try:
         return plain_bytes(path, most).decode()
     except UnicodeDecodeError as error:
-        raise RunError(f"{path.name}: is not UTF-8 text: {error}") from error
+        raise RunError(f"{path.name}: not UTF-8: {error}") from error
 
 
 def plain_last_line(path: Path, most: int = MOST_TEXT) -> str:
@@ -298,7 +298,7 @@ def plain_last_line(path: Path, most: int = MOST_TEXT) -> str:
     try:
         return tail.rstrip(b"\n").rpartition(b"\n")[2].decode()
     except UnicodeDecodeError as error:
-        raise RunError(f"{path.name}: is not UTF-8 text: {error}") from error
+        raise RunError(f"{path.name}: not UTF-8: {error}") from error
 
 
 def _backwards(file: BinaryIO, size: int = 1 << 20) -> Iterator[bytes]:

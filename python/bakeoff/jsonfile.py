@@ -38,11 +38,11 @@ def decoded(text: bytes | str | msgspec.Raw, place: str, form: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise FileError(_in_words(place, str(error))) from None
     except (msgspec.DecodeError, ValueError) as error:
-        raise FileError(f"{place}: is no JSON: {error}") from None
+        raise FileError(f"{place}: invalid JSON: {error}") from None
     except RecursionError:
-        raise FileError(f"{place}: is nested too deeply") from None
+        raise FileError(f"{place}: nested too deeply") from None
     if is_deep(found):
-        raise FileError(f"{place}: is nested too deeply: more than {DEEPEST} objects and arrays within each other")
+        raise FileError(f"{place}: nested too deeply; expected at most {DEEPEST} levels")
     return found
 
 

@@ -27,12 +27,12 @@ def opened(path: Path) -> int:
     found = os.fstat(descriptor)
     what = ""
     if not stat.S_ISREG(found.st_mode):
-        what = "is no regular file"
+        what = "not a regular file"
     elif found.st_uid != os.geteuid():
         what = f"belongs to user {found.st_uid}"
     # With none, the owner before us deleted it a moment ago.
     elif found.st_nlink > 1:
-        what = "is another name of a file that lies elsewhere too"
+        what = "has other hard links"
     if what:
         os.close(descriptor)
         raise FileError(_refusal(path, what))
@@ -40,4 +40,4 @@ def opened(path: Path) -> int:
 
 
 def _refusal(path: Path, what: str) -> str:
-    return f"{path}: {what}; expected a lock file of your own: delete it if no other process uses it"
+    return f"{path}: {what}; expected a lock file of this user; delete it if no other process uses it"

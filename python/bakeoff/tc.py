@@ -160,9 +160,9 @@ def _split(word: str, what: str, example: str) -> tuple[float, str]:
     number, power, unit = match.groups()
     value = float(f"{number}e{power or 0}")
     if not value <= _LARGEST:
-        raise ScenarioError(f"'{word}' is too large a {what}; expected at most 2^64")
+        raise ScenarioError(f"'{word}': {what} too large; expected at most 2^64")
     return value, unit.lower()
 
 
 def _none(what: str, word: str, example: str) -> BakeoffError:
-    return ScenarioError(f"'{word}' is no {what} in tc's language; expected for example '{example}'")
+    return ScenarioError(f"'{word}': invalid {what} in tc syntax; expected for example '{example}'")

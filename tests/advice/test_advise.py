@@ -70,14 +70,14 @@ def test_every_choice_is_run_in_every_household_with_the_same_pages():
     [
         ({"up": "20"}, "--up: '20' has no unit; expected a rate"),
         ({"up": "64kbit"}, "--up: '64kbit'; expected at least 100kbit"),
-        ({"down": "{line}"}, "--down: '{line}' is no quantity"),
+        ({"down": "{line}"}, "--down: '{line}': invalid quantity"),
         ({"rtt": "0s"}, "--rtt: '0s'; expected more than 0s"),
         ({"rtt": "-3ms"}, "--rtt: '-3ms' is negative"),
         ({"buffer": "2min"}, "--buffer: '2min'; expected more than 0s and at most 60s"),
-        ({"link": "docsiss"}, "--link: 'docsiss' is no kind of line; did you mean 'docsis'?; Wi-Fi"),
+        ({"link": "docsiss"}, "--link: 'docsiss': unknown kind of line; did you mean 'docsis'?; for Wi-Fi"),
         (
             {"link": "wifi"},
-            "--link: 'wifi' is no kind of line; expected one of plain, ethernet, docsis, vdsl, adsl; Wi-Fi",
+            "--link: 'wifi': unknown kind of line; expected one of plain, ethernet, docsis, vdsl, adsl; for Wi-Fi",
         ),
         ({"duration": "10s"}, "--duration: '10s'; expected 30s to 600s"),
     ],
@@ -91,10 +91,13 @@ def test_lines_that_are_none(asked, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("flows: [{cc: cubic}]", "vary: has no axis 'queue'"),
-        ("vary: {queue: [a]}", "vary: has no axis 'line'"),
-        ("vary: 3", "vary: has no axis 'queue'"),
-        ("vary: {queue: [a], line: [b]}\nnetwork: {path: [cli, mid, srv]}", "network.path: has no node 'line'"),
+        ("flows: [{cc: cubic}]", "vary: missing axis 'queue'"),
+        ("vary: {queue: [a]}", "vary: missing axis 'line'"),
+        ("vary: 3", "vary: missing axis 'queue'"),
+        (
+            "vary: {queue: [a], line: [b]}\nnetwork: {path: [cli, mid, srv]}",
+            "network.path: missing node 'line' (the access line) between its ends",
+        ),
     ],
 )
 def test_a_household_that_is_none(tmp_path, text, message):
@@ -337,7 +340,7 @@ def test_another_line_is_not_gone_on_with(small, cli, monkeypatch):
     cli("advise", *SMALL, "--mix", "two.yaml", "--seeds", "1", "--out", "s")
     code, _, err = cli("advise", *SMALL, "--rtt", "40ms", "--mix", "two.yaml", "--seeds", "1", "--out", "s", "--resume")
     assert code == 2
-    assert "is not part of it" in err
+    assert "resume it with its own patterns, or" in err
 
 
 def test_what_cannot_be_done_is_said_before_anything_runs(tmp_path, cli, monkeypatch):

@@ -71,7 +71,7 @@ def test_resume_takes_the_options_that_the_campaign_was_begun_with(cli):
     assert [path.name for path in results.scan("results/x")] == [gone.name, kept.name]
     assert cc_of(results.read(gone))[0] == "reno"
     code, _, err = cli("run", "mine.yaml", "--resume", "--set", "flows.0.cc=bbr")
-    assert (code, "'--set flows.0.cc=bbr' is not part of it" in err) == (2, True)
+    assert (code, "'--set flows.0.cc=bbr'; resume it with its own" in err) == (2, True)
 
 
 def test_resume_takes_seeds_traces_and_captures_too(cli):
@@ -169,7 +169,7 @@ def test_a_campaign_that_an_older_bakeoff_began_is_continued(cli):
     assert (code, out.startswith("1 runs: 1 skipped in ")) == (0, True)
     assert err.startswith("options of the resumed campaign: --set network.rtt=30ms -k reno\n")
     code, _, err = cli("run", "mine.yaml", "--resume", "--set", "network.rtt=50ms")
-    assert (code, "'--set network.rtt=50ms' is not part of it" in err) == (2, True)
+    assert (code, "'--set network.rtt=50ms'; resume it with its own" in err) == (2, True)
 
 
 @pytest.mark.parametrize("line", ["--seeds many", "--set 'a", "-k"])
@@ -180,16 +180,16 @@ def test_options_of_a_campaign_that_are_none_are_refused(cli, line):
     del document["request"]
     file.write_text(json.dumps(document))
     code, _, err = cli("run", "mine.yaml", "--resume", "--out", "x")
-    assert (code, "x: campaign.json: patterns: no options of 'bakeoff run'" in err) == (2, True)
+    assert (code, "x: campaign.json: patterns: invalid options of 'bakeoff run'" in err) == (2, True)
 
 
 def test_without_patterns_there_is_one_message(cli):
-    assert "Missing argument 'PATTERN'" in cli("run")[2]
+    assert "missing argument PATTERN" in cli("run")[2]
     bakeoff.duel("cubic", "reno", duration="2s", rate="2mbit", out="d")
     run = next(Path("d").rglob(layout.RUN))
     run.write_text(json.dumps(json.loads(run.read_text()) | {"status": "failed", "error": "x"}))
     code, _, err = cli("run", "--last-failed", "--out", "d")
-    assert (code, "d: holds no campaign of 'bakeoff run'; expected patterns" in err) == (2, True)
+    assert (code, "d: no campaign of 'bakeoff run'; expected patterns" in err) == (2, True)
 
 
 def test_kernels_are_listed_for_programs(cli, cache_folder):

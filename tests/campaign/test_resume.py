@@ -77,17 +77,17 @@ def test_its_own_runs_are_added(begun):
 @pytest.mark.parametrize(
     ("changes", "asked", "message"),
     [
-        ({"kind": "duel"}, S1, "holds a duel, and a run cannot go on in it; give another --out"),
+        ({"kind": "duel"}, S1, "contains a duel, not a run; choose another --out"),
         (
             {},
             Request(patterns=("fake/s1*", "fake/s2*")),
-            r"holds the campaign of 'fake/s1\*', 'mine.yaml'; 'fake/s2\*' is not part of it; resume it with its own",
+            r"contains the campaign of 'fake/s1\*', 'mine.yaml', without 'fake/s2\*'; resume it with its own",
         ),
-        ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not fake; resume it with --engine kernel, or"),
+        ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not fake; resume with --engine kernel, or"),
         (
             {"versions": {"bakeoff": "0.0.9", "kernel": "7.3"}},
             S1,
-            rf"begun with other versions \(bakeoff 0.0.9 then and {version()} now; kernel 7.3 then and unknown now\)",
+            rf"started with other versions \(bakeoff 0.0.9 then and {version()} now; kernel 7.3 then and unknown now\)",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_another_model_epoch_is_refused(begun):
     older = results.read_campaign(begun).provenance.model_copy(update={"model_epoch": MODEL_EPOCH - 1})
     change(begun, provenance=older)
     with pytest.raises(
-        BakeoffError, match=rf"c: was begun in model epoch {MODEL_EPOCH - 1} .* this bakeoff has epoch {MODEL_EPOCH}"
+        BakeoffError, match=rf"c: was started in model epoch {MODEL_EPOCH - 1} .* this bakeoff has epoch {MODEL_EPOCH}"
     ):
         resume(begun, make)
 
@@ -111,7 +111,7 @@ def test_another_model_epoch_is_refused(begun):
 def test_a_folder_that_does_not_say_what_it_holds_is_refused(begun):
     (begun / "campaign.json").unlink()
     before = content(begun)
-    with pytest.raises(BakeoffError, match=r"c: no campaign.json says which campaign its files belong to"):
+    with pytest.raises(BakeoffError, match=r"c: no campaign.json in this results folder"):
         resume(begun, make)
     assert content(begun) == before
 
@@ -132,7 +132,7 @@ def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun):
 
 
 def test_a_campaign_inside_of_another_is_refused(begun):
-    with pytest.raises(BakeoffError, match=r"c/inside: lies inside of another campaign's folder, .*c; choose another"):
+    with pytest.raises(BakeoffError, match=r"c/inside: inside the folder of another campaign, .*c; choose another"):
         run_campaign([make("a")], begun / "inside", Execution(jobs=1))
     assert not (begun / "inside").exists()
 

@@ -64,7 +64,7 @@ def test_measures_alone_are_kept(tmp_path):
     result = results.read(path)
     assert result.summary is not None
     assert results.measured(result) == done.numbers == {"last": 5.0, "none": None}
-    with pytest.raises(BakeoffError, match="has no series: only its measures were kept; 'bakeoff sweep … --keep ser"):
+    with pytest.raises(BakeoffError, match="only measures were kept"):
         _ = result.series
     with pytest.raises(BakeoffError, match="has no counters"):
         _ = result.counters

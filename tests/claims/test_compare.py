@@ -161,7 +161,7 @@ def test_the_method_is_said():
 def test_only_what_is_the_same_experiment_is_compared():
     other = made()
     other.resolved["nodes"][0]["hz"] = 1000
-    with pytest.raises(BakeoffError, match=r"no run in common\n  not the same experiment: .*-20ms: 'nodes' differs"):
+    with pytest.raises(BakeoffError, match=r"no runs in common\n  not the same experiment: .*-20ms: 'nodes' differs"):
         found([made()], [other])
 
 
@@ -194,7 +194,7 @@ def test_where_nothing_was_measured_the_message_says_so():
     result = without_flows(0.03, 1)
     result.resolved["probes"].clear()
     result.counted["queues"].clear()
-    with pytest.raises(BakeoffError, match=r"^a: nothing to compare, because no finished run has a flow, a probe or a"):
+    with pytest.raises(BakeoffError, match=r"^a: nothing to compare"):
         side_of("a", [result])
     with pytest.raises(BakeoffError, match=r"^a: no finished run to compare$"):
         side_of("a", [])
@@ -213,7 +213,7 @@ def test_runs_of_one_side_are_named():
 
 
 def test_a_seed_that_stands_twice_is_refused():
-    with pytest.raises(BakeoffError, match=r"a: .*-20ms, seed 1 stands twice"):
+    with pytest.raises(BakeoffError, match=r"a: duplicate .*-20ms, seed 1"):
         side_of("a", [made(), made()])
 
 
@@ -237,7 +237,7 @@ def test_distributions_by_an_axis():
         (("pie",), 0.1),
         (("red",), 0.3),
     ]
-    with pytest.raises(BakeoffError, match="by: no run has an axis 'aqm'; expected one of qdisc"):
+    with pytest.raises(BakeoffError, match="by: unknown axis 'aqm'; expected one of qdisc"):
         distributions(differences, {}, ["aqm"])
 
 
@@ -349,7 +349,7 @@ def test_the_function_takes_runs_and_gives_what_the_command_prints(monkeypatch):
     assert compared.each_agrees
     with pytest.raises(BakeoffError, match=r"bound: unknown measure 'goodputs'"):
         bakeoff.compare(ours, theirs, bounds={"goodputs": 0.06})
-    with pytest.raises(BakeoffError, match=r"nowhere: no such results folder, and no reference"):
+    with pytest.raises(BakeoffError, match=r"nowhere: no such results folder or reference"):
         bakeoff.compare(ours, "nowhere")
     with pytest.raises(BakeoffError, match=r"compare: ours: int; expected"):
         bakeoff.compare(1, theirs)

@@ -19,7 +19,7 @@ ODD = [
     None, True, -1, 0, 1e308, float("nan"), 10**400, "", " ", "..", "no such thing", "x" * 3000, "-1ms", "5 knots", [],
     {}, [None], {"a": {}}, "{nothing}", "goodput(", "\x1b[2J", "é",
 ]  # fmt: skip
-FORM = re.compile(r"; expected |; did you mean '|: did you mean \"|is not a whole number")
+FORM = re.compile(r"; expected |; did you mean '|is not an? (whole number|integer)")
 
 
 def places(data, at=()):

@@ -129,7 +129,7 @@ def test_a_verdict_that_differs_from_the_recorded_one_is_named():
         ("claim,engine\n", "line 1: expected the columns claim,engine,direction,size"),
         ("claim,engine,direction,size\na,sim,holds\n", "line 2: 3 values; expected 4"),
         ("claim,engine,direction,size\na,sim,perhaps,\n", "line 2: 'perhaps'; expected one of holds, does not hold"),
-        ("claim,engine,direction,size\na,sim,,\na,sim,,\n", "line 3: 'a' stands twice for sim"),
+        ("claim,engine,direction,size\na,sim,,\na,sim,,\n", "line 3: duplicate 'a' for sim"),
     ],
 )
 def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
@@ -223,6 +223,6 @@ def test_a_page_of_findings_needs_its_markers(tmp_path):
     written(tmp_path, [claimed("d/a", "holds")], {})
     before = (tmp_path / "docs/findings.csv").read_text()
     (tmp_path / "docs/findings.md").write_text("nothing")
-    with pytest.raises(BakeoffError, match=r"findings\.md: has no lines"):
+    with pytest.raises(BakeoffError, match=r"findings\.md: missing lines '"):
         findings.write_docs([claimed("d/a", "holds")], {}, "sim", tmp_path)
     assert (tmp_path / "docs/findings.csv").read_text() == before

@@ -189,7 +189,7 @@ def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nothing-such"], "'nothing-such' names no claim; expected for example"),
+        (["nothing-such"], "'nothing-such': no such claim; expected for example"),
         (["--seeds", "2"], "Invalid value for '--seeds'"),
         (["--set", "network.rtt=20ms", "--record"], "--set: not valid with --record"),
         (["--dry-run", "--record"], "--dry-run: not valid with --record"),
@@ -209,9 +209,9 @@ def test_what_cannot_be_is_said(verify, words, message):
         (
             "tiny/one/cubic-*",
             "tiny/one/cubik-*",
-            "claims[1] (full).runs: 'tiny/one/cubik-*' names no run of the catalog",
+            "claims[1] (full).runs: 'tiny/one/cubik-*': no such run in the catalog",
         ),
-        ("long: tiny/one/cubic-40ms", "long: tiny/one/*", "runs.long: 'tiny/one/*' names 4 runs"),
+        ("long: tiny/one/cubic-40ms", "long: tiny/one/*", "runs.long: 'tiny/one/*' matches 4 runs, such as"),
         ('tcp_delay_p50("a")', 'tcp_delay_p50("c")', "no flow 'c' in cubic-10ms; expected one of: a, b"),
         ("ping_mean() -", 'ping_mean("echo") -', "no probe 'echo' in cubic-10ms; expected one of: ping"),
     ],

@@ -84,7 +84,7 @@ def test_what_ends_the_campaign_is_a_failure_too(cli, server):
     assert cli("run", "fake/s1*", "--out", "x", "--notify", url)[0] == 2
     [message] = told
     assert (message["type"], message["title"]) == ("failure", "bakeoff: a campaign ended early")
-    assert message["message"].startswith("x: there are files here already")
+    assert message["message"].startswith("x: not empty")
 
 
 def test_no_result_keeps_where_it_was_told(cli, folder, server, monkeypatch):

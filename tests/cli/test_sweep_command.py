@@ -109,7 +109,7 @@ def test_a_time_as_budget():
     assert Budget.parse("1s").points(2, 0.1, 2) == 10
     assert Budget.parse("500").points(2, None, 1) == 250
     assert Budget.parse(None).points(1, 0.1, 1) is None
-    with pytest.raises(BakeoffError, match="each point of the sweep takes 4 of them; expected 4 or more"):
+    with pytest.raises(BakeoffError, match="runs, but each point takes 4; expected 4 or more"):
         Budget.parse("3").points(4, None, 1)
     for wrong in ("10mbit", "much", "0", "1.5"):
         with pytest.raises(BakeoffError, match="expected a number of runs such as 500, or a time such as 10min"):
@@ -194,19 +194,19 @@ def test_an_adaptive_sweep_goes_on_where_it_was(tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--over", RATES, "--adaptive", "jain"], "--adaptive: chooses values of ranges"),
-        (["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jain"], "ends with its budget; expected --budget"),
-        (["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jain", "--budget", "4"], "has room for 2"),
+        (["--over", RATES, "--adaptive", "jain"], "--adaptive: missing range"),
+        (["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jain"], "--adaptive: missing --budget"),
+        (["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jain", "--budget", "4"], "the budget allows 2"),
         (
             ["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jane", "--budget", "40"],
             "unknown measure 'jane'; did you mean 'jain'",
         ),
-        (["--over", RATES, "--measure", "jain() > 1"], "is true or false; expected a number"),
+        (["--over", RATES, "--measure", "jain() > 1"], "a boolean; expected a number"),
         (["--over", RATES, "--keep", "all"], "expected measures or series"),
-        (["--over", RATES, "--sample", "lhs:9"], "chooses values of ranges"),
+        (["--over", RATES, "--sample", "lhs:9"], "missing range"),
         (["--over", "network.rtt=1ms,fast"], "'fast'"),
-        (["--over", RATES, "--measure", "jain is 1"], "'jain is 1' cannot be read at 'is'"),
-        (["--over", RATES, "--measure", "[1]"], "'[1]' is no part of the language"),
+        (["--over", RATES, "--measure", "jain is 1"], "'jain is 1': syntax error at 'is'"),
+        (["--over", RATES, "--measure", "[1]"], "'[1]' is not supported here"),
         (["--over", RATES, "--measure", 'goodput("nobody")'], "--measure: 'goodput(\"nobody\")': no flow 'nobody'"),
         (["--over", "network.rtt=lin:1ms..9ms:3", "--seeds", "99999"], "599,994 runs; at most 100,000 without --yes"),
         (["--over", f"network.rtt=lin:1ms..9ms:{'9' * 5000}"], "values; expected 2 or more, and at most 100,000"),

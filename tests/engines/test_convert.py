@@ -152,7 +152,7 @@ def test_what_the_agent_left_becomes_a_results_folder(tmp_path):
     ("change", "message"),
     [
         ({"error": "tcp-source 'a': connect: refused"}, "agent: tcp-source 'a': connect: refused"),
-        ({"complete": False}, "ended before the run was over"),
+        ({"complete": False}, "the agent was stopped before the end of the run"),
         ({"sources": {"a": {"connected_s": None}}}, "flow 'a' never connected"),
     ],
 )
@@ -184,9 +184,9 @@ def test_a_delay_by_two_clocks_is_told_above_its_smallest():
 
 def test_an_agent_that_was_killed_leaves_no_last_line(tmp_path):
     (tmp_path / "agent.tsv").write_text(ROWS)
-    with pytest.raises(RuntimeError, match="half-way: its output has no last line"):
+    with pytest.raises(RuntimeError, match="incomplete output from the agent: missing last line"):
         convert.last_line(tmp_path / "agent.tsv")
-    with pytest.raises(RuntimeError, match="the agent wrote nothing"):
+    with pytest.raises(RuntimeError, match="no output from the agent"):
         convert.last_line(tmp_path / "nothing.tsv")
 
 
@@ -235,5 +235,5 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match=r"^plan: tcpdump: ended$"):
         virtual.judge(tmp_path, "ok", "", captured)
     (tmp_path / "a.pcap").write_bytes(b"text")
-    with pytest.raises(RuntimeError, match="no capture with nanosecond stamps"):
+    with pytest.raises(RuntimeError, match="not a capture with nanosecond timestamps"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x")

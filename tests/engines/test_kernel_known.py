@@ -74,5 +74,7 @@ def test_a_kernel_that_is_too_slow_to_say_what_it_has_ends_the_command_and_refus
     monkeypatch.setattr("bakeoff.engines.get", lambda _: slow)
     [run] = catalog.select(["linux/single/reno-pfifo-10ms"], 1)
     # A refused run would be a verdict, "cannot be run here", of a kernel that can do it.
-    with pytest.raises(UnreachableError, match="kernel mine: it did not say in time what it has: out of its budget"):
+    with pytest.raises(
+        UnreachableError, match="kernel mine: it did not report its features before the timeout: out of its budget"
+    ):
         campaign.accepted([run], "kernel")

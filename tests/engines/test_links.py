@@ -274,18 +274,18 @@ def test_multipath_by_packet_reorders_tcp_and_by_flow_does_not(tmp_path):
     ("link", "message"),
     [
         ("trace: none", "network.links[0].trace: "),
-        ("rate: 1mbit, trace: t", "network.links[0].rate: 'trace' gives the rate"),
-        ("trace: {x: t}", "network.links[0].trace: 'x' is no end of the link"),
-        ("wifi: {access: 1ms}", "network.links[0].rate: is missing; 'wifi' needs it"),
+        ("rate: 1mbit, trace: t", "network.links[0].rate: 'trace' sets the rate"),
+        ("trace: {x: t}", "network.links[0].trace: 'x': not an end of the link"),
+        ("wifi: {access: 1ms}", "network.links[0].rate: missing; 'wifi' needs a rate"),
         (
             "rate: 1mbit, wifi: {access: 1ms}, docsis: {modem: c}",
-            "network.links[0]: docsis and wifi do not go together",
+            "network.links[0]: docsis and wifi are mutually exclusive",
         ),
-        ("rate: 1mbit, docsis: {modem: x}", "network.links[0].docsis.modem: 'x' is no end of the link"),
-        ("rate: [[1s, 1mbit]]", "network.links[0].rate[0]: starts at '1s'; expected times that rise from 0s"),
+        ("rate: 1mbit, docsis: {modem: x}", "network.links[0].docsis.modem: 'x': not an end of the link"),
+        ("rate: [[1s, 1mbit]]", "network.links[0].rate[0]: '1s' is out of order; expected increasing times from 0s"),
         ("rate: [1mbit]", "network.links[0].rate[0]: '1mbit'; expected [time, rate]"),
         ("down: [[2s, 1s]]", "network.links[0].down[0]: from 2 s to 1 s"),
-        ("trace: bad", "line 2: is no millisecond"),
+        ("trace: bad", "line 2: invalid or decreasing"),
     ],
 )
 def test_bad_links(tmp_path, link, message):
@@ -409,11 +409,13 @@ def test_loss_by_direction(tmp_path):
     run = pair(tmp_path, "loss: {c: [[0s, 0%], [3s, 100%]]}")
     assert run.links[0].loss == 0.0
     assert [(change.at_s, change.node, change.action.loss) for change in run.changes] == [(3.0, "c", 1.0)]
-    with pytest.raises(BakeoffError, match=r"network.links\[0\].loss: 'x' is no end of the link; expected one of c, s"):
+    with pytest.raises(
+        BakeoffError, match=r"network.links\[0\].loss: 'x': not an end of the link; expected one of c, s"
+    ):
         pair(tmp_path, "loss: {x: 1%}")
     with pytest.raises(BakeoffError, match=r"network.links\[0\].loss.c\[1\]: '2' has no unit; expected a percentage"):
         pair(tmp_path, "loss: {c: [[0s, 0%], [3s, 2]]}")
     with pytest.raises(
-        BakeoffError, match=r"network.links\[0\].loss: 'much' is no quantity; expected a percentage such as"
+        BakeoffError, match=r"network.links\[0\].loss: 'much': invalid quantity; expected a percentage such as"
     ):
         pair(tmp_path, "loss: much")

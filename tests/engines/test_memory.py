@@ -113,9 +113,9 @@ def test_a_scenarios_limit_counts_and_is_one_for_all_nodes():
     both = nodes(cli=asked, srv=asked)
     assert limits(run=network(nodes=both), tcp_pages=9) == ["cli: sysctl -w 'net.ipv4.tcp_mem=10 20 30'"]
     unlike = nodes(cli=asked, srv={"net.ipv4.tcp_mem": "10 20 40"})
-    with pytest.raises(RefusedError, match=r"nodes\[2\]\.sysctls: 'net\.ipv4\.tcp_mem' is one for all nodes"):
+    with pytest.raises(RefusedError, match=r"nodes\[2\]\.sysctls: 'net\.ipv4\.tcp_mem' applies to all nodes, but"):
         plan(network(nodes=unlike), tcp_pages=9)
-    with pytest.raises(RefusedError, match=r"this machine's is not the lab's to change"):
+    with pytest.raises(RefusedError, match=r"applies to the whole machine"):
         plan(network(nodes=both))
 
 

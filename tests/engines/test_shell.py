@@ -44,15 +44,15 @@ def own(tmp_path) -> str:
 def test_one_run_has_to_be_named(cli, own):
     code, _, said = cli("shell", own)
     assert code == 2
-    assert said.endswith("names 2 runs; expected one, for example with -k:\n  local/own/fifo\n  local/own/fq_codel\n")
+    assert said.endswith("matches 2 runs; expected one, for example with -k:\n  local/own/fifo\n  local/own/fq_codel\n")
     code, _, said = cli("shell", "no-such-run")
-    assert (code, "names no run of the catalog" in said) == (2, True)
+    assert (code, "no such run in the catalog" in said) == (2, True)
 
 
 def test_what_cannot_be_is_refused_before_a_boot(cli, own, tmp_path, cache_folder):
     virtual.choose.cache_clear()  # an earlier test may have found a kernel
     said = {
-        "no virtual-time kernel was built yet": (),
+        "no virtual-time kernel": (),
         "--out: ": ("--out", str(tmp_path)),
         "--reads: /no/such: no such file or folder": ("--reads", "/no/such"),
         "no kernel 'nix'": ("--kernel", "nix"),

@@ -101,9 +101,7 @@ def test_a_window_without_an_mss_is_left_out_with_a_note():
         interval["streams"][0]["snd_cwnd"] = 10 * 1448 + 1
     told = read(document)
     assert ("flow", "a", "cwnd") not in samples(told)
-    assert told.notes == [
-        "flow 'a': the file has no MSS that divides them, so that windows, which it tells in bytes, are left out"
-    ]
+    assert told.notes == ["flow 'a': ignored windows, which are in bytes: the file has no MSS that divides them"]
 
 
 def test_datagrams_of_a_client_alone_have_the_losses_of_its_end():

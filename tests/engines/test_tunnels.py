@@ -33,7 +33,8 @@ def through(kind: str, *, options: dict | None = None, **changes: object) -> Run
 def one_tunnel(tmp_path, words: str) -> dict:
     (tmp_path / "x.yaml").write_text(
         "duration: 5s\n"
-        f"network: {{path: [cli, mid, srv], bottleneck: {{rate: 10mbit, qdisc: pie}}, tunnels: [{{name: vpn, {words}}}]}}\n"
+        f"network: "
+        f"{{path: [cli, mid, srv], bottleneck: {{rate: 10mbit, qdisc: pie}}, tunnels: [{{name: vpn, {words}}}]}}\n"
         "flows: [{name: f, tunnel: vpn}]\n"
         "probes: [{name: p, every: 1s, tunnel: vpn}]\n"
     )
@@ -63,8 +64,8 @@ def test_what_is_not_said_is_as_in_linux(tmp_path, words, window, cipher, inner_
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("kind: gre, replay_window: 32", "network.tunnels[0]: has a replay_window, and is 'gre'"),
-        ("kind: fou, cipher: aes-gcm", "network.tunnels[0]: has a cipher, and is 'fou'; only ipsec has a choice"),
+        ("kind: gre, replay_window: 32", "network.tunnels[0]: replay_window: not valid for 'gre'"),
+        ("kind: fou, cipher: aes-gcm", "network.tunnels[0]: cipher: not valid for 'fou'; expected ipsec"),
         ("kind: l2tp", "network.tunnels[0].kind: 'l2tp'"),
         ("kind: ipsec, cipher: rot13", "network.tunnels[0].cipher: 'rot13'"),
         ("kind: ipsec, replay_window: -1", "network.tunnels[0].replay_window: -1"),
@@ -80,7 +81,7 @@ def test_a_probe_through_no_tunnel(tmp_path):
     (tmp_path / "x.yaml").write_text(
         "duration: 5s\nnetwork: {path: [a, b]}\nflows: [{name: f}]\nprobes: [{name: p, every: 1s, tunnel: vpn}]\n"
     )
-    with pytest.raises(BakeoffError, match=r"probes\[0\].tunnel: 'vpn' is no tunnel"):
+    with pytest.raises(BakeoffError, match=r"probes\[0\].tunnel: 'vpn': unknown tunnel"):
         expand(load(tmp_path / "x.yaml"))
 
 
@@ -147,10 +148,14 @@ def test_the_commands_of_each_kind():
         "cli: ip -d link show dev tun0",
     ]
     assert of_cli(through("ipsec")) == [
-        "cli: ip xfrm state add src 10.9.0.1 dst 10.9.0.2 proto esp spi 0x1000 reqid 1 mode tunnel replay-window 32 auth-trunc 'hmac(sha256)' KEY 128 enc 'cbc(aes)' KEY",
-        "cli: ip xfrm policy add src 10.8.0.1/32 dst 10.8.0.2/32 dir out tmpl src 10.9.0.1 dst 10.9.0.2 proto esp reqid 1 mode tunnel",
-        "cli: ip xfrm state add src 10.9.0.2 dst 10.9.0.1 proto esp spi 0x1001 reqid 1 mode tunnel replay-window 32 auth-trunc 'hmac(sha256)' KEY 128 enc 'cbc(aes)' KEY",
-        "cli: ip xfrm policy add src 10.8.0.2/32 dst 10.8.0.1/32 dir in tmpl src 10.9.0.2 dst 10.9.0.1 proto esp reqid 1 mode tunnel",
+        "cli: ip xfrm state add src 10.9.0.1 dst 10.9.0.2 proto esp spi 0x1000 reqid 1 mode tunnel "
+        "replay-window 32 auth-trunc 'hmac(sha256)' KEY 128 enc 'cbc(aes)' KEY",
+        "cli: ip xfrm policy add src 10.8.0.1/32 dst 10.8.0.2/32 dir out tmpl src 10.9.0.1 dst 10.9.0.2 "
+        "proto esp reqid 1 mode tunnel",
+        "cli: ip xfrm state add src 10.9.0.2 dst 10.9.0.1 proto esp spi 0x1001 reqid 1 mode tunnel "
+        "replay-window 32 auth-trunc 'hmac(sha256)' KEY 128 enc 'cbc(aes)' KEY",
+        "cli: ip xfrm policy add src 10.8.0.2/32 dst 10.8.0.1/32 dir in tmpl src 10.9.0.2 dst 10.9.0.1 proto "
+        "esp reqid 1 mode tunnel",
         "cli: ip addr add 10.8.0.1/24 dev cli.mid",
         "cli: ip xfrm policy show",
     ]
@@ -158,12 +163,14 @@ def test_the_commands_of_each_kind():
     assert gcm.split("replay-window ")[1] == "4096 aead 'rfc4106(gcm(aes))' KEY 128"
     assert of_cli(through("fou"))[:2] == [
         "cli: ip fou add port 5556 ipproto 4",
-        "cli: ip link add name tun0 mtu 1472 type ipip remote 10.9.0.2 local 10.9.0.1 encap fou encap-sport auto encap-dport 5556",
+        "cli: ip link add name tun0 mtu 1472 type ipip remote 10.9.0.2 local 10.9.0.1 encap fou encap-sport "
+        "auto encap-dport 5556",
     ]
     assert "encap-sport 5556 encap-dport 5556" in of_cli(through("fou", options={"inner_hash": False}))[1]
     assert of_cli(through("gre"))[0] == "cli: ip link add name tun0 mtu 1476 type gre remote 10.9.0.2 local 10.9.0.1"
     assert of_cli(through("vxlan", options={"inner_hash": False})) == [
-        "cli: ip link add name tun0 mtu 1450 address 02:00:0a:08:00:01 type vxlan id 1 remote 10.9.0.2 local 10.9.0.1 dstport 4789 srcport 4789 4790 nolearning",
+        "cli: ip link add name tun0 mtu 1450 address 02:00:0a:08:00:01 type vxlan id 1 remote 10.9.0.2 local "
+        "10.9.0.1 dstport 4789 srcport 4789 4790 nolearning",
         "cli: ip addr add 10.8.0.1/24 dev tun0",
         "cli: ip link set dev tun0 up",
         "cli: ip neigh replace 10.8.0.2 lladdr 02:00:0a:08:00:02 dev tun0 nud permanent",
@@ -198,16 +205,16 @@ def test_one_outer_flow_cannot_be_had_in_one_kernel():
     [
         ("ipsec", {"replay_window": 4097}, "tunnels[0].replay_window: 4097; expected packets, at most Linux's 4096"),
         ("ipsec", {"replay_window": None}, "tunnels[0].replay_window: None; expected packets"),
-        ("ipsec", {"cipher": None}, "tunnels[0].cipher: is missing"),
-        ("gre", {"cipher": CBC}, "tunnels[0].cipher: only ipsec has a choice"),
+        ("ipsec", {"cipher": None}, "tunnels[0].cipher: missing"),
+        ("gre", {"cipher": CBC}, "tunnels[0].cipher: only valid for ipsec"),
         (
             "wireguard",
             {"replay_window": 1984},
-            "tunnels[0].replay_window: 1984: Linux has no such choice for wireguard",
+            "tunnels[0].replay_window: 1984: not supported by Linux for wireguard",
         ),
-        ("gre", {"ends": ["cli", "mid"]}, "tunnels[0].ends: 'mid' is no host"),
-        ("gre", {"ends": ["cli", "cli"]}, "tunnels[0].ends: no way from 'cli' to 'cli'"),
-        ("gre", {"name": "other"}, "flows[0].tunnel: there is no tunnel 'vpn'; there is: other"),
+        ("gre", {"ends": ["cli", "mid"]}, "tunnels[0].ends: 'mid' is not a host"),
+        ("gre", {"ends": ["cli", "cli"]}, "tunnels[0].ends: no path from 'cli' to 'cli'"),
+        ("gre", {"name": "other"}, "flows[0].tunnel: unknown tunnel 'vpn'; expected one of: other"),
     ],
 )
 def test_what_cannot_be_is_named_by_its_place(kind, options, message):
@@ -218,7 +225,7 @@ def test_what_cannot_be_is_named_by_its_place(kind, options, message):
 
 def test_what_is_in_a_tunnel_cannot_be_told_on_the_way():
     rule = {"match": {"flow": "a"}, "set_dscp": 1}
-    with pytest.raises(RefusedError, match=r"mangle\[0\].match.flow: 'a' is no flow or probe outside tunnels"):
+    with pytest.raises(RefusedError, match=r"mangle\[0\].match.flow: 'a': not a flow or probe outside tunnels"):
         plan(through("gre", interfaces=[{"node": "mid", "peer": "cli", "mangle": [rule]}]))
 
 
@@ -256,7 +263,7 @@ def test_what_xfrm_counted():
         "srv>cli": {"sent": 2, "received": 2, "replay_window": 0, "replay": 0, "failed": 0},
     }}  # fmt: skip
     assert tunnels.counters(through("gre"), {}) == {}
-    with pytest.raises(RuntimeError, match="cli: ip shows no security association 0x1000 after the run"):
+    with pytest.raises(RuntimeError, match="cli: missing security association 0x1000 after the run"):
         tunnels.counters(through("ipsec"), {})
 
 

@@ -22,7 +22,7 @@ from lab_runs import HTB, action, ecn_nodes, egress, flow, in_virtual_time, netw
 
 def test_an_engine_may_come_in_several_makes():
     assert engines.get("kernel:other") == virtual.VirtualTime("other")
-    with pytest.raises(BakeoffError, match="unknown make 'other' of the engine 'sim'; there is: exact"):
+    with pytest.raises(BakeoffError, match="unknown variant 'other' of the engine 'sim'; expected exact"):
         engines.get("sim:other")
     assert with_kernel("kernel", "linux-7.3.4") == "kernel:linux-7.3.4"
     assert with_kernel("kernel", "./linux") == f"kernel:{Path.cwd() / 'linux'}"
@@ -59,7 +59,7 @@ def test_a_kernel_that_can_looks_for_lost_memory_when_the_run_is_over(monkeypatc
             "ok",
             "setup: mid: tc: exit",
         ),
-        (None, "ok", "the agent left no status"),
+        (None, "ok", "no status from the agent"),
         (None, "panic", "kernel: panic: why"),
         ('{"status": "ok", "phase": null, "error": null}', "hang", "kernel: hang: why"),
         # A kernel of somebody else writes what it likes.

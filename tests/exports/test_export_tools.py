@@ -242,7 +242,7 @@ def test_a_trace_ends_with_the_run_whatever_the_rate_is_then(pieces, ends, lines
 
 
 def test_what_has_no_rate_has_no_trace():
-    with pytest.raises(BakeoffError, match="not one packet"):
+    with pytest.raises(BakeoffError, match="the rate is too low for a single full-size packet"):
         mahimahi.opportunities([(0, 1, 1000.0)])
 
 

@@ -49,7 +49,7 @@ def test_what_is_no_regular_file_is_named_and_deleted(no_landlock, tmp_path, pla
     outside.write_text("kept")
     outcome = boot_fake(tmp_path, f"{BANNER}cd {tmp_path}/results; {plant.format(outside=outside)}{POWER_OFF}")
     assert outcome.status == "failed"
-    assert outcome.reason.endswith(f"what is no regular file, and it was deleted: {what}")
+    assert outcome.reason.endswith(f"deleted non-regular files from the guest's results: {what}")
     assert all(path.is_file() and not path.is_symlink() for path in (tmp_path / "results").iterdir())
     assert outside.read_text() == "kept"
 

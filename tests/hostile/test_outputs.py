@@ -97,7 +97,7 @@ def test_what_stands_at_the_place_of_an_export_stays(cli, here, kind, form):
     made(kind, f"second/{names[0]}")
     before = Path("second", names[0]).lstat()
     code, _, err = cli("export", "c", form, "--out", "second", "--replace")
-    assert (code, f"second/{names[0]}: is a" in err) == (2, True)
+    assert (code, f"second/{names[0]}: a " in err) == (2, True)
     assert Path("second", names[0]).lstat() == before
     assert [path.name for path in Path("second").iterdir()] == [names[0]]
 
@@ -112,7 +112,7 @@ def test_a_link_in_a_strangers_folder_is_not_written_through(cli, here, folder):
     Path("c", folder).symlink_to("../elsewhere")
     words = ["plot", "c", "--kind", "bars"] if folder == "plots" else ["export", "c", "--csv", "--flent"]
     code, _, err = cli(*words)
-    assert (code, f"c/{folder}: is a link, and nothing is written through it" in err) == (2, True)
+    assert (code, f"c/{folder}: a link" in err) == (2, True)
     assert list(Path("elsewhere").iterdir()) == []
     assert cli(*words, "--out", "elsewhere/")[0] == 0  # which the user named
 
@@ -129,9 +129,9 @@ def test_a_log_that_is_a_link_is_not_read(cli, here):
 def test_files_are_written_whole_or_not_at_all(tmp_path):
     (tmp_path / "a").write_bytes(b"before")
     os.mkfifo(tmp_path / "b")
-    with pytest.raises(BakeoffError, match=r"b: is a FIFO; expected the name of a regular file"):
+    with pytest.raises(BakeoffError, match=r"b: a FIFO; expected a regular"):
         files.write_all({tmp_path / "a": b"after", tmp_path / "b": b"after"})
-    with pytest.raises(BakeoffError, match=r"a: is a file; expected a folder for c"):
+    with pytest.raises(BakeoffError, match=r"a: a file; expected a folder for c"):
         files.write_all({tmp_path / "a": b"after", tmp_path / "a/c": b"after"})
     with pytest.raises(FileExistsError):
         files.write(tmp_path / "a", b"after", replace=False)

@@ -94,8 +94,8 @@ def test_code_elsewhere_needs_permission(sent, cli, way):
     scenario = sent.scenario(f"{cc[way]}:Mine")
     code, _, err = cli("run", scenario, "--out", "out", "-j", "1")
     assert (code, sent.executed(), Path("out").exists()) == (2, False, False)
-    assert f"flows[0].cc: the run would execute {elsewhere}; expected a file in {sent.root / 'sent'} or below" in err
-    with pytest.raises(BakeoffError, match="the run would execute"):
+    assert f"flows[0].cc: not allowed to execute {elsewhere}; expected a file in {sent.root / 'sent'}" in err
+    with pytest.raises(BakeoffError, match="not allowed to execute"):
         bakeoff.run(scenario, out="out", jobs=1)
     assert not sent.executed()
     assert cli("run", scenario, "--out", "out", "-j", "1", "--allow-code")[0] == 0
@@ -158,14 +158,14 @@ def test_a_trace_of_the_catalog_is_read(sent, monkeypatch):
 @pytest.mark.parametrize("trace", ["/etc/passwd", "../private/mine.py", "/dev/zero", "link", "/proc/self/environ"])
 def test_a_trace_elsewhere_is_not_read(sent, trace):
     (sent.root / "sent" / "link").symlink_to("/etc/passwd")
-    with pytest.raises(BakeoffError, match=r"links\[0\].trace: '.*' leads out of the scenario's folder") as told:
+    with pytest.raises(BakeoffError, match=r"links\[0\].trace: '.*' is outside the scenario's folder") as told:
         catalog.select(sent.traced(trace))
     assert "root" not in str(told.value).replace(str(sent.root), "")
 
 
 def test_a_trace_that_is_no_trace_is_not_shown(sent):
     (sent.root / "sent" / "notes").write_text("1\nsecret\n")
-    with pytest.raises(BakeoffError, match="notes: line 2: is no millisecond") as told:
+    with pytest.raises(BakeoffError, match="notes: line 2: invalid or decreasing") as told:
         catalog.select(sent.traced("notes"))
     assert "secret" not in str(told.value)
 
@@ -174,11 +174,11 @@ def test_what_never_ends_is_not_waited_for(sent, monkeypatch):
     os.mkfifo(sent.root / "sent" / "pipe")
     (sent.root / "sent" / "zeroes").touch()
     os.truncate(sent.root / "sent" / "zeroes", 1 << 40)
-    for trace, why in (("pipe", "is no regular file"), ("zeroes", "is 1,099,511,627,776 bytes; at most 67,108,864")):
+    for trace, why in (("pipe", "is not a regular file"), ("zeroes", "is 1,099,511,627,776 bytes; at most 67,108,864")):
         with pytest.raises(BakeoffError, match=f"{trace}: cannot be read: {why}"):
             catalog.select(sent.traced(trace))
     (sent.root / "sent" / "pipe.py").symlink_to(sent.root / "sent" / "pipe")
-    with pytest.raises(BakeoffError, match=r"pipe: is no regular file|pipe.py"):
+    with pytest.raises(BakeoffError, match=r"pipe: is not a regular file|pipe.py"):
         catalog.select(sent.scenario("./pipe.py:Mine"))
 
 
@@ -187,7 +187,7 @@ def test_a_file_that_grows_is_bounded(tmp_path):
     assert files.read(tmp_path / "f", 5) == b"12345"
     with pytest.raises(OSError, match="is 5 bytes; at most 4"):
         files.read(tmp_path / "f", 4)
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         files.read("/dev/zero", 4)
     with pytest.raises(OSError, match="zero byte"):
         files.read("a\0b", 4)

@@ -53,6 +53,6 @@ def test_the_lock_of_a_kernels_folder_follows_nothing_and_waits_for_nothing(tmp_
         (tmp_path / ".lock").symlink_to(victim)
     else:
         os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(BakeoffError, match="expected a lock file of your own"), build._locked(tmp_path):
+    with pytest.raises(BakeoffError, match="expected a lock file of this user"), build._locked(tmp_path):
         pass
     assert victim.read_text() == "precious"

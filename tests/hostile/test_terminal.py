@@ -65,7 +65,7 @@ def test_packetdrill_waits_for_no_pipe_and_reads_no_endless_file(tmp_path, cli):
     code, out, _ = cli("packetdrill", str(tmp_path))
     assert code == 2
     assert out.count("UNREADABLE") == 3
-    assert out.count("is no regular file") == 2
+    assert out.count("is not a regular file") == 2
 
 
 def test_qdisc_replay_names_its_file_on_one_line(tmp_path, cli):

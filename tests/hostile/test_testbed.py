@@ -77,7 +77,7 @@ def test_a_lock_in_a_received_folder_is_neither_followed_nor_emptied_nor_waited_
     root = tmp_path / "results"
     root.mkdir()
     victim = planted_at(root / lock.NAME, what, tmp_path)
-    with pytest.raises(BakeoffError, match=r"results/\.lock: .*; expected a lock file of your own"), lock.locked(root):
+    with pytest.raises(BakeoffError, match=r"results/\.lock: .*; expected a lock file of this user"), lock.locked(root):
         pass
     assert victim.read_text() == "precious\n"
     # It is not ours to delete.
@@ -96,6 +96,6 @@ def test_the_lock_of_a_testbed_is_in_the_users_own_folder_and_follows_nothing(tm
     [path] = (tmp_path / "bakeoff" / "locks").iterdir()
     path.unlink()
     victim = planted_at(path, what, tmp_path)
-    with pytest.raises(BakeoffError, match="expected a lock file of your own"), bed._alone():
+    with pytest.raises(BakeoffError, match="expected a lock file of this user"), bed._alone():
         pass
     assert victim.read_text() == "precious\n"

@@ -56,11 +56,11 @@ def test_one_document_in_many_forms(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "warning"),
     [
-        (TEXT + "\niperf Done.\n", "text around the JSON is left out: iperf Done."),
-        (WARNING + TEXT, "text around the JSON is left out: warning: UDP block size"),
-        (LINES, "the end of the test is missing, which may have been cut off"),
-        (LINES + END[:40], "the end of the test is missing"),
-        (LINES + event("error", "closed") + event("end", {}), "iperf3 ended with an error, .*: closed"),
+        (TEXT + "\niperf Done.\n", "ignored text around the JSON: iperf Done."),
+        (WARNING + TEXT, "ignored text around the JSON: warning: UDP block size"),
+        (LINES, "missing end of the test; the recording may be truncated"),
+        (LINES + END[:40], "missing end of the test"),
+        (LINES + event("error", "closed") + event("end", {}), "iperf3 stopped with an error: .*closed"),
     ],
 )
 def test_what_is_wrong_with_a_file_that_is_read_is_said(tmp_path, content, warning):
@@ -73,20 +73,20 @@ def test_what_is_wrong_with_a_file_that_is_read_is_said(tmp_path, content, warni
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is no JSON: it is empty$"),
-        (TEXT[:1500], "is no JSON: Input data was truncated"),
-        (TEXT + TEXT, "holds several JSON documents; expected one in a file"),
-        (json.dumps(DOCUMENT) + "\n" + json.dumps(DOCUMENT) + "\n", "holds several JSON documents"),
-        (TEXT + TEXT[:500], "holds several JSON documents"),
-        (LINES + LINES, "event 5: begins another test; expected one in a file"),
-        (LINES + '{"other": 1}\n', "event 5: is no object with 'event' and 'data'"),
-        (event("start", {}) + event("error", "no route") + event("end", {}), "recorded nothing: no route$"),
-        (TEXT.encode("utf-16")[:-1], "is no text: truncated data at byte .* of UTF-16"),
+        ("", "invalid JSON: empty$"),
+        (TEXT[:1500], "invalid JSON: Input data was truncated"),
+        (TEXT + TEXT, "several JSON documents; expected one per file"),
+        (json.dumps(DOCUMENT) + "\n" + json.dumps(DOCUMENT) + "\n", "several JSON documents"),
+        (TEXT + TEXT[:500], "several JSON documents"),
+        (LINES + LINES, "event 5: another test; expected one test per file"),
+        (LINES + '{"other": 1}\n', "event 5: expected an object with 'event' and 'data'"),
+        (event("start", {}) + event("error", "no route") + event("end", {}), "iperf3 failed without data: no route$"),
+        (TEXT.encode("utf-16")[:-1], "invalid text: truncated data at byte .* of UTF-16"),
         (
             "Connecting to host 10.0.0.2, port 5201\n[  5] local 10.0.0.1 port 40000\n",
-            "is iperf3's text; expected JSON",
+            "text output of iperf3; expected the JSON",
         ),
-        ("a,b\n1,2\n", "is no JSON"),
+        ("a,b\n1,2\n", "invalid JSON"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, content, said):

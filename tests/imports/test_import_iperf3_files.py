@@ -41,7 +41,7 @@ def test_a_clients_upload_has_the_losses_of_its_end(tmp_path):
     assert measured(result, "udp") == (pytest.approx(181 / 258), pytest.approx(77 / 258))
     assert result.summary.flows["udp"].jitter_s == pytest.approx(0.0045)
     assert result.all_counters()["flows"]["udp"]["received_bytes"] == round(375_000 * 181 / 258)
-    [note] = [line for line in result.record.effective if "handed" in line]
+    [note] = [line for line in result.record.effective if "passed to its kernel" in line]
     assert "less the share of datagrams that were lost" in note
 
 
@@ -92,7 +92,7 @@ def test_a_file_with_an_error_is_read_up_to_there_and_that_is_said(tmp_path):
     assert measured(result, "tcp")[0] == pytest.approx(8)
     # 0, 1 and 2 in the intervals; there is no end.
     assert result.summary.flows["tcp"].retransmissions == 3
-    said = "iperf3 ended with an error, and the recording ends there: control socket has closed unexpectedly"
+    said = "iperf3 stopped with an error: control socket has closed unexpectedly"
     assert said in result.record.effective
     assert imports.read(FILES / "cut.json").warnings == (said,)
 
@@ -117,8 +117,11 @@ def test_a_test_that_was_cut_off_knows_one_end(tmp_path, name, mbps, loss):
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        ((FILES / "no-route.json").read_text(), "recorded nothing: unable to connect to server: No route to host$"),
-        ('{"start": {}, "error": "error - parameters"}', "iperf3 failed and recorded nothing: parameters$"),
+        (
+            (FILES / "no-route.json").read_text(),
+            "iperf3 failed without data: unable to connect to server: No route to host$",
+        ),
+        ('{"start": {}, "error": "error - parameters"}', "iperf3 failed without data: parameters$"),
         ('{"start": {}, "intervals": [], "end": {}}', "start: Object missing required field `test_start`"),
     ],
 )
@@ -200,8 +203,12 @@ def test_a_servers_file_does_not_tell_what_the_client_received(tmp_path):
 
 
 def test_a_server_that_writes_text_is_said(tmp_path):
-    [note] = [line for line in taken_in(tmp_path, "3.12-client-udp-server-text").record.effective if "handed" in line]
-    assert note.endswith("what it has of the server is text, because that ran without -J")
+    [note] = [
+        line
+        for line in taken_in(tmp_path, "3.12-client-udp-server-text").record.effective
+        if "passed to its kernel" in line
+    ]
+    assert note.endswith("; the server's part is text (it ran without -J)")
 
 
 def test_streams_are_matched_by_their_ports(tmp_path):

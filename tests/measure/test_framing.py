@@ -40,7 +40,7 @@ def test_a_frame_costs_its_overhead_and_cells(line, frame, bytes_):
 
 
 def test_an_overhead_that_is_no_number_is_named():
-    with pytest.raises(BakeoffError, match="overhead: 'many' is no whole number"):
+    with pytest.raises(BakeoffError, match="overhead: 'many' is not an integer"):
         charged("tbf rate 1mbit overhead many", 1514)
 
 

@@ -52,7 +52,7 @@ def test_a_counter_that_begins_again_leaves_a_gap():
 
 @pytest.mark.parametrize("sent", [[7, 7, 7], [7]])
 def test_without_departures_there_is_no_delay(sent):
-    with pytest.raises(MeasureError, match="nothing left queue 'mid>srv'"):
+    with pytest.raises(MeasureError, match="no packet left queue 'mid>srv'"):
         little(samples([0] * len(sent), sent), QUEUE, (0, 10))
 
 

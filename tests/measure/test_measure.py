@@ -100,7 +100,7 @@ class TestBottleneck:
         run["interfaces"][1]["egress"] = {"qdisc": "cnq_codel_af bandwidth 10mbit"}
         assert narrow(run).rate_bps == 10e6
         run["interfaces"][1]["egress"] = {"qdisc": "red limit 150000 avpkt 1000 bandwidth 50mbit"}
-        with pytest.raises(MeasureError, match="nothing on its path has a rate"):
+        with pytest.raises(MeasureError, match="no rate on its path"):
             narrow(run)
 
     def test_the_class_of_the_flow(self):
@@ -311,9 +311,9 @@ class TestSummary:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"format": 99}, r"s\.json: format: 99; this version reads formats 1 to"),
-            ({"window_s": "long"}, r"s\.json: window_s: Expected `array`, got `str`; without"),
-            ({"flows": {"a": {}}}, r"s\.json: flows\.a\.cc: Object missing required field `cc`; without this file the"),
+            ({"format": 99}, r"s\.json: format: 99"),
+            ({"window_s": "long"}, r"s\.json: window_s: Expected `array`, got `str`; remove this file"),
+            ({"flows": {"a": {}}}, r"s\.json: flows\.a\.cc: Object missing required field `cc`"),
         ],
     )
     def test_a_summary_of_another_shape_is_named(self, change, message):
@@ -378,7 +378,7 @@ class TestSummary:
         assert summary.jain == pytest.approx((a + b) ** 2 / (3 * (a * a + b * b)))
         assert summary.jain_delivery_rate is None
         assert summary.missing == [
-            "flows.third: no samples, because its receiver never heard of it; it has no rate, RTT and marks",
+            "flows.third: no samples: no packet arrived; no rate, RTT and marks",
             "ratio: a ratio needs rates above zero",
             "jain_delivery_rate: a flow has no delivery rate",
             "ratio_delivery_rate: a flow has no delivery rate",
@@ -389,7 +389,7 @@ class TestSummary:
         # The window is 18 s to 58 s, and there is a sample every 50 ms: from 57.95 s on nothing could be seen.
         for about, there in (({"start_s": 57.9}, 0.0), ({"start_s": 57.96}, None), ({"stop_s": 18.0}, None)):
             assert self.with_a_third(0, **about).flows["third"].steady_state.goodput_bps == there, about
-        said = "flow 'third' is to send from 59 s to 60 s, and the window is 18 s to 58 s"
+        said = "flow 'third' sends from 59 s to 60 s, outside the window of 18 s to 58 s"
         assert f"flows.third.steady_state.goodput_bps: {said}" in self.with_a_third(0, start_s=59.0).missing
 
     def test_samples_that_are_lost_are_no_zero(self):

@@ -118,7 +118,7 @@ def test_ipdv_is_of_answers_in_a_row():
     # The request at 0.2 s was lost: nothing stands beside it.
     sent, rtt = array(0, 0.1, 0.3, 0.4), array(20, 25, 60, 58) / 1000
     assert ipdv(sent, rtt, 0.1).tolist() == pytest.approx([0.005, 0.002])
-    with pytest.raises(MeasureError, match="in a row"):
+    with pytest.raises(MeasureError, match="no two consecutive"):
         ipdv(array(0, 0.2), array(1, 2), 0.1)
 
 

@@ -237,7 +237,7 @@ def test_a_schedule_of_very_many_steps_is_not_told_apart_but_said():
     ]
     summary = measure.summarise(result)
     assert (len(summary.changes), summary.phases) == (30, [])
-    assert summary.missing == ["phases: 30 changes in the window; at most 19 are told apart"]
+    assert summary.missing == ["phases: 30 changes in the window; expected at most 19"]
 
 
 def test_nothing_changes_in_most_windows():

@@ -265,7 +265,7 @@ class TestBars:
         above = [text.get_text() for text in picture.axes[0].texts if text.get_position()[1] > 1]
         assert above == ["20mbit", "100mbit"]
         with pytest.raises(
-            BakeoffError, match="bars: 'colour' is no axis of l4s-tests/s6-rfc3168; there are: cc2, rate"
+            BakeoffError, match="bars: 'colour' is not an axis of l4s-tests/s6-rfc3168; expected one of: cc2, rate"
         ):
             bars.charts(self.duels(), panels=["colour"])
 
@@ -396,7 +396,7 @@ class TestSweeps:
         assert len(against_axis.sweep(matrix, "jain", lines=["a"]).axes) == 2
         assert len(against_axis.sweep(matrix, "jain", panels=["a", "b"]).axes) == 4
         assert len(against_axis.sweep(matrix, "goodput", lines=["all"]).axes) == 1
-        with pytest.raises(BakeoffError, match="panels: 'rtt' is along x; what is left is: a, b"):
+        with pytest.raises(BakeoffError, match="panels: 'rtt' is along x; expected one of: a, b"):
             against_axis.sweep(matrix, "jain", panels=["rtt"])
 
     @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_mistakes_are_named_with_their_line(tmp_path, text, message):
 
 
 def test_a_missing_column(tmp_path):
-    with pytest.raises(BakeoffError, match=r"l4s-tests.csv: column 'unit' is missing"):
+    with pytest.raises(BakeoffError, match=r"l4s-tests.csv: missing column 'unit'"):
         references.load(write(tmp_path, "l4s-tests", "a", head=HEAD.replace("unit,", "")))
 
 

@@ -70,10 +70,10 @@ def test_a_file_keeps_every_packet(tmp_path):
         ("time_s,bytes,flow,ecn\n0,45,0,ce\n", ":2: bytes: '45'; expected a whole number from 46 to 1514"),
         ("time_s,bytes,flow,ecn\n0,46,1024,ce\n", ":2: flow: '1024'"),
         ("time_s,bytes,flow,ecn\nnan,46,0,ce\n", ":2: time_s: 'nan'; expected seconds"),
-        ("time_s,bytes,flow,ecn\n1,46,0,ce\n0.5,46,0,ce\n", ":3: time_s is before"),
+        ("time_s,bytes,flow,ecn\n1,46,0,ce\n0.5,46,0,ce\n", ":3: time_s decreases"),
         ("time_s,bytes,flow,ecn\n0," + 5000 * "1" + ",0,ce\n", ":2: bytes: '111"),
         ("time_s,bytes,flow,ecn\n0," + 200_000 * "1" + ",0,ce\n", ":2: field larger than field limit"),
-        ("\xff\xfe\0", "is no text; expected a CSV file with the columns time_s,bytes,flow,ecn"),
+        ("\xff\xfe\0", "not a text file; expected a CSV file with the columns time_s,bytes,flow,ecn"),
     ],
 )
 def test_a_bad_file_is_refused_by_line(tmp_path, text, says):

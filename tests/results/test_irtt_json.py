@@ -80,12 +80,12 @@ def test_a_recorded_file_gives_its_own_statistics():
     ("content", "said"),
     [
         (b"", "truncated"),
-        (b"[1]", "expected what 'irtt client -o' writes"),
+        (b"[1]", "expected a file of 'irtt client -o'"),
         (json.dumps(document([trip(0) | {"lost": "maybe"}])).encode(), r"round_trips\[0\].lost: Invalid enum value"),
         (json.dumps(document([trip(0, "true", rtt=2**80)])).encode(), r"round_trips\[0\].delay.rtt"),
         (json.dumps(document([trip(1), trip(0)])).encode(), "seqno 0 after 1"),
-        (b"[" * 100_000, "expected what 'irtt client -o' writes"),
-        (gzip.compress(b"{", mtime=0)[:-9], "broken packed file"),
+        (b"[" * 100_000, "expected a file of 'irtt client -o'"),
+        (gzip.compress(b"{", mtime=0)[:-9], "is a damaged compressed file"),
     ],
 )
 def test_what_is_none_of_irtts_files_is_refused(tmp_path, content, said):
@@ -99,5 +99,5 @@ def test_no_more_is_unfolded_than_the_bound(tmp_path):
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"0" * 100_000))
     assert len(files.unpacked(path, 100_000)) == 100_000
-    with pytest.raises(OSError, match="unfolds to more than 99,999 bytes"):
+    with pytest.raises(OSError, match="unpacks to more than 99,999 bytes"):
         files.unpacked(path, 99_999)

@@ -130,7 +130,7 @@ def test_a_failed_run_keeps_its_logs_and_its_error_and_no_series(tmp_path):
     assert result.record.error == "1 packet is missing"
     assert result.record.digest is None
     assert result.counters == Counters()
-    with pytest.raises(BakeoffError, match="has no series: 1 packet is missing"):
+    with pytest.raises(BakeoffError, match="no series, the run failed: 1 packet is missing"):
         _ = result.series
 
 
@@ -233,7 +233,7 @@ def cut_series(folder: Path) -> None:
     ("damage", "reason"),
     [
         (lambda folder: (folder / "run.json").unlink(), "run.json is missing"),
-        (break_run_json, "run.json is no JSON"),
+        (break_run_json, "run.json is invalid JSON"),
         (lambda folder: (folder / "series.parquet").unlink(), "series.parquet is missing or cut off"),
         (lambda folder: (folder / "series.parquet").write_bytes(b""), "series.parquet is missing or cut off"),
         (lambda folder: (folder / "series.parquet").write_bytes(b"PAR1"), "series.parquet is missing or cut off"),
@@ -251,7 +251,7 @@ def test_a_half_written_folder_is_named_and_never_a_result(tmp_path, damage, rea
     assert path.name in ("broken", ".broken.77.partial")
     assert reason in why
     assert survey.complaints() == [
-        f"left out as half-written: {path} ({why}); 'bakeoff run … --resume' makes them anew"
+        f"skipped incomplete runs: {path} ({why}); do them again with 'bakeoff run … --resume'"
     ]
     if path.name == "broken":
         with pytest.raises(BakeoffError, match=f"broken: half-written: {reason}"):
@@ -311,7 +311,7 @@ def test_a_run_of_another_form_is_told_with_its_place_and_left_out(tmp_path, cha
     survey = results.survey(tmp_path)
     assert (survey.runs, survey.half_written) == ([whole], [])
     [complaint] = survey.complaints()
-    assert complaint.startswith(f"left out, cannot be read: {broken} (")
+    assert complaint.startswith(f"skipped unreadable runs: {broken} (")
     assert reason in complaint
 
 
@@ -333,7 +333,7 @@ def test_a_run_from_before_campaigns_had_records_is_readable(tmp_path):
 def test_counters_of_another_form_are_told(tmp_path, content):
     folder = write(tmp_path / "pie")
     (folder / "counters.json").write_text(content, encoding="latin-1")
-    with pytest.raises(BakeoffError, match=r"pie: .*counters.json (is no JSON|holds no JSON object)"):
+    with pytest.raises(BakeoffError, match=r"pie: .*counters.json (is invalid JSON|is not a JSON object)"):
         _ = results.read(folder).counters
 
 
@@ -351,7 +351,7 @@ def test_a_folder_that_the_system_refuses_is_not_taken_for_an_empty_one(tmp_path
     monkeypatch.setattr(os, "scandir", refusing)
     survey = results.survey(tmp_path)
     assert survey.runs == [whole]
-    assert survey.complaints() == [f"left out, cannot be read: {closed} (cannot be read: Permission denied)"]
+    assert survey.complaints() == [f"skipped unreadable runs: {closed} (cannot be read: Permission denied)"]
     with pytest.raises(BakeoffError, match="closed: cannot be read: Permission denied"):
         results.survey(closed)
 
@@ -368,7 +368,7 @@ def test_results_of_different_epochs_are_counted_and_told(tmp_path):
     several = [at_epoch(tmp_path / str(i), epoch) for i, epoch in enumerate([2, 1, 2, None])]
     assert results.epochs(several) == {2: 2, 1: 1, None: 1}
     assert results.epoch_warning(several) == (
-        "the runs come from different model epochs (1 from an older bakeoff that does not say its epoch, 1 from "
+        "the runs come from different model epochs (1 from an older bakeoff without an epoch, 1 from "
         "epoch 1, 2 from epoch 2): differences may come from the models"
     )
     assert results.epoch_warning([several[0], several[2]]) is None
@@ -379,7 +379,7 @@ def test_results_of_different_epochs_are_counted_and_told(tmp_path):
 def test_other_columns_are_named(tmp_path):
     folder = write(tmp_path / "pie")
     pl.DataFrame({"time": [0.0], "bytes": [1]}).write_parquet(folder / "series.parquet")
-    with pytest.raises(BakeoffError, match="has the columns time, bytes; expected time, kind, name, metric, value"):
+    with pytest.raises(BakeoffError, match="columns time, bytes; expected time, kind, name, metric, value"):
         _ = results.read(folder).series
 
 

@@ -101,7 +101,7 @@ def test_a_pattern_opens_the_files_of_its_suite_and_those_that_name_theirs(tmp_p
             catalog.select(pattern)
     for place in ("one/w", "three/v"):
         (tmp_path / "suites" / f"{place}.yaml").unlink()
-    with pytest.raises(BakeoffError, match="'two/x' names no run of the catalog; did you mean 'two/z' or 'two/y'"):
+    with pytest.raises(BakeoffError, match="'two/x': no such run in the catalog; did you mean 'two/z' or 'two/y'"):
         catalog.select("two/x")
     # A profile may name the suite of the files above it.
     (tmp_path / "profiles").mkdir()
@@ -163,14 +163,14 @@ def test_select_takes_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("l4s-tests/s66*", "'l4s-tests/s66*' names no run of the catalog; did you mean 'l4s-tests/s6-rfc3168'"),
-        ("l4stests", "'l4stests' names no run of the catalog; did you mean 'l4s-tests'"),
-        ("re:rfc3168$", "'re:rfc3168$' names no run of the catalog; 'bakeoff list'"),
-        ("zzz", "'zzz' names no run of the catalog; 'bakeoff list' shows what there is"),
-        ("re:(", "'re:(' is no regular expression: "),
+        ("l4s-tests/s66*", "'l4s-tests/s66*': no such run in the catalog; did you mean 'l4s-tests/s6-rfc3168'"),
+        ("l4stests", "'l4stests': no such run in the catalog; did you mean 'l4s-tests'"),
+        ("re:rfc3168$", "'re:rfc3168$': no such run in the catalog; see 'bakeoff list'"),
+        ("zzz", "'zzz': no such run in the catalog; see 'bakeoff list'"),
+        ("re:(", "'re:(': invalid regular expression:"),
         ("none.yaml", "none.yaml: cannot be read: No such file"),
-        ([], "no pattern; expected for example"),
-        (["l4s-tests", "zzz"], "'zzz' names no run"),
+        ([], "missing pattern; expected for example"),
+        (["l4s-tests", "zzz"], "'zzz': no such run in the catalog"),
     ],
 )
 def test_select_nothing(pattern, message):
@@ -182,7 +182,7 @@ def test_select_nothing(pattern, message):
 def test_the_root(monkeypatch, tmp_path):
     assert catalog.root() == ROOT / "catalog"
     monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
-    with pytest.raises(BakeoffError, match="holds no folder 'suites'"):
+    with pytest.raises(BakeoffError, match="no folder 'suites'"):
         catalog.root()
     (tmp_path / "suites").mkdir()
     assert catalog.root() == tmp_path
@@ -208,7 +208,7 @@ def test_a_file_that_changes_is_read_again(monkeypatch, tmp_path):
 
 def test_files_that_an_installation_lost(monkeypatch, tmp_path):
     monkeypatch.setattr(data, "files", lambda _: tmp_path)
-    with pytest.raises(BakeoffError, match=r"bakeoff's own folder 'catalog' is missing.*install again"):
+    with pytest.raises(BakeoffError, match=r"missing folder 'catalog'.*install bakeoff again"):
         catalog.root()
 
 

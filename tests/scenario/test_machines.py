@@ -36,7 +36,7 @@ def test_a_node_has_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("5ms", "'5ms' is no stall; expected a length and a longer period such as '5ms every 1s'"),
+        ("5ms", "'5ms': invalid stall; expected a length and a longer period such as '5ms every 1s'"),
         ("1s every 5ms", "'1s every 5ms': the stall takes nothing or the whole period"),
         ("0ms every 1s", "'0ms every 1s': the stall takes nothing or the whole period"),
         ("5 every 1s", "'5' has no unit"),
@@ -52,5 +52,5 @@ def test_what_is_no_stall_is_refused(tmp_path, words, message):
 def test_real_hosts_refuse_it(key):
     value = {"length_s": 0.005, "every_s": 1.0} if key == "stall" else 0.001
     cli, *others = nodes()
-    with pytest.raises(BakeoffError, match=rf"nodes\[0\]\.{key}: 'cli': real hosts have their own"):
+    with pytest.raises(BakeoffError, match=rf"nodes\[0\]\.{key}: 'cli': only simulated"):
         plan(network(nodes=[cli | {key: value}, *others]))

@@ -68,8 +68,8 @@ def test_a_duel_of_unlike_rtts():
         ({"rate": "50"}, "duel: network.bottleneck.rate: '50' has no unit; expected a rate"),
         ({"rtt": "-5ms"}, "duel: network.rtt: '-5ms' is negative"),
         ({"duration": "0s"}, "duel: duration: '0s'; expected more than 0"),
-        ({"qdisc": " "}, "duel: qdisc: is empty"),
-        ({"rate": "{x}"}, "duel: network.bottleneck.rate: '{x}' is no quantity"),
+        ({"qdisc": " "}, "duel: qdisc: empty"),
+        ({"rate": "{x}"}, "duel: network.bottleneck.rate: '{x}': invalid quantity"),
     ],
 )
 def test_duels_that_are_none(kwargs, message):
@@ -106,11 +106,11 @@ def test_commas_make_a_matrix():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"rtt": "10ms,"}, "duel: rtt: '10ms,' has an empty value; expected values with commas between them"),
-        ({"rtt": "10ms,10ms"}, "duel: rtt: '10ms,10ms' has '10ms' twice; expected unlike values"),
+        ({"rtt": "10ms,"}, "duel: rtt: '10ms,' contains an empty value; expected comma-separated values"),
+        ({"rtt": "10ms,10ms"}, "duel: rtt: '10ms,10ms': duplicate value '10ms'; expected unique values"),
         ({"rtt": "10ms,50"}, "duel: network.rtt: '50' has no unit"),
-        ({"qdisc": "pie  ecn,pie ecn"}, "duel: two duels would be named 'reno-vs-cubic-pie_ecn-50mbit-20ms'"),
-        ({"duration": "1s,2s"}, "duel: duration: '1s,2s' is no quantity"),
+        ({"qdisc": "pie  ecn,pie ecn"}, "duel: duplicate name 'reno-vs-cubic-pie_ecn-50mbit-20ms' of"),
+        ({"duration": "1s,2s"}, "duel: duration: '1s,2s': invalid quantity"),
     ],
 )
 def test_matrices_that_are_none(parts, message):

@@ -137,7 +137,7 @@ def test_a_message_names_a_place_of_the_file(top):
             assert place is not None, where
             written = place[1] or ""
             parent = re.sub(r"(\.[^.\[]+|\[\d+\])$|^[^.\[]+$", "", written)
-            missing = "is missing" in said or "there is no bottleneck" in said
+            missing = "is missing" in said or ": missing; " in said or "no bottleneck at" in said
             assert written in places or (missing and parent in places), where
             assert not re.search(r"function-|Input should|validation|None|True|False|\.(str|int)\b|literal", said), (
                 where

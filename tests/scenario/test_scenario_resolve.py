@@ -474,7 +474,9 @@ def test_a_window_that_holds_all_slow_starts_is_warned_of(tmp_path, start, windo
 
 def test_a_window_outside_the_run():
     measure = Measure(steady_state=SteadyState.model_validate({"window": "59s", "ends": "2s before end"}))
-    with pytest.raises(DocumentError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):
+    with pytest.raises(
+        DocumentError, match=r"measure.steady_state: the window from -1 s to 58 s is outside the run of"
+    ):
         window(measure, 60.0, 0.05)
 
 

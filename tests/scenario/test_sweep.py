@@ -63,15 +63,15 @@ def test_values(text, expected):
     ("word", "why"),
     [
         ("network.rtt", "expected KEY=VALUES"),
-        ("a=log:1ms", "'log:1ms' is no range; expected for example log:1ms..200ms:12"),
-        ("a=log:0ms..9ms:3", "a logarithmic range cannot begin at '0ms'"),
-        ("a=lin:1ms..9mbit:3", "'1ms' and '9mbit' are of unlike units"),
+        ("a=log:1ms", "'log:1ms': invalid range; expected for example log:1ms..200ms:12"),
+        ("a=log:0ms..9ms:3", "a logarithmic range from '0ms'"),
+        ("a=lin:1ms..9mbit:3", "'1ms' and '9mbit' have different units"),
         ("a=lin:9ms..1ms:3", "'9ms' is not below '1ms'"),
-        ("a=lin:1ms..fast:3", "'fast' is no number"),
-        ("a=lin:1..4:9", "9 values are closer to each other than 4 digits tell; expected at most 4"),
+        ("a=lin:1ms..fast:3", "'fast': invalid number"),
+        ("a=lin:1..4:9", "9 values are not distinct in 4 digits"),
         ("a=lin:1ms..4ms:1", "1 values; expected 2 or more"),
-        ("a=1ms,,2ms", "has an empty value"),
-        ("a=1ms,1ms", "the value '?\"?1ms'?\"? stands twice"),
+        ("a=1ms,,2ms", "contains an empty value"),
+        ("a=1ms,1ms", "duplicate value .*1ms"),
     ],
 )
 def test_a_wrong_word_is_named(word, why):
@@ -80,7 +80,7 @@ def test_a_wrong_word_is_named(word, why):
 
 
 def test_a_parameter_stands_once():
-    with pytest.raises(BakeoffError, match="'a' stands twice"):
+    with pytest.raises(BakeoffError, match="duplicate parameter 'a'"):
         parse_over(["a=1", "a=2"])
 
 
@@ -108,7 +108,7 @@ def test_a_grid_begins_coarse():
 
 
 def test_a_grid_needs_numbers_of_values_and_few_points():
-    with pytest.raises(BakeoffError, match="--over a: does not say how many values"):
+    with pytest.raises(BakeoffError, match="--over a: missing number of values"):
         grid(parse_over(["a=log:1ms..2ms"]))
     many = [Parameter(key, tuple(range(400))) for key in "ab"]
     with pytest.raises(BakeoffError, match="160,000 runs; at most 100,000 without --yes"):
@@ -134,9 +134,9 @@ def test_a_sample_is_done_with_each_value_of_a_list():
     ("how", "over", "why"),
     [
         ("lhs", "a=lin:1..2", "expected lhs:N or sobol:N"),
-        ("sobol:200", "a=lin:1..2", "expected for example sobol:256"),
-        ("lhs:9", "a=1,2", "chooses values of ranges; expected one"),
-        ("lhs:9", "a=lin:1..9:3", "chooses the values of 'a' itself; expected its range without ':3'"),
+        ("sobol:200", "a=lin:1..2", "expected a power of two for a Sobol sequence, such as sobol:256"),
+        ("lhs:9", "a=1,2", "missing range; expected for example"),
+        ("lhs:9", "a=lin:1..9:3", "chooses the values of 'a'; expected the range without ':3'"),
     ],
 )
 def test_a_wrong_sample_is_named(how, over, why):
@@ -167,8 +167,8 @@ def test_some_runs_of_a_scenario_alone(two):
 @pytest.mark.parametrize(
     ("over", "why"),
     [
-        ("title=a,b", "--over title: changes no run"),
-        ("vary.target=1ms,2ms", "expected the name of the axis alone; the axes are: target, other"),
+        ("title=a,b", "--over title: no effect"),
+        ("vary.target=1ms,2ms", "not an axis; the axes are: target, other"),
         ("network.bottleneck.speed=1mbit", "speed"),
     ],
 )
@@ -180,10 +180,12 @@ def test_a_parameter_that_is_none_is_named(two, over, why):
 
 def test_a_parameter_that_changes_nothing_is_named(two):
     parameters = parse_over(["source=one,other"])
-    with pytest.raises(BakeoffError, match="--over source: changes nothing: the runs with 'one' and with 'other' are"):
+    with pytest.raises(
+        BakeoffError, match="--over source: no effect: the runs with 'one' and 'other' differ only in name"
+    ):
         SweepRuns(two, parameters).check(parameters, grid(parameters))
 
 
 def test_one_scenario_at_a_time():
-    with pytest.raises(BakeoffError, match="names runs of 2 scenarios; expected one of: linux/"):
+    with pytest.raises(BakeoffError, match="matches runs of 2 scenarios; expected one of: linux/"):
         SweepRuns("re:linux/(single|pairs)/", parse_over(["network.rtt=1ms,2ms"]))

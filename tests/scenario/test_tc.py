@@ -47,7 +47,7 @@ def test_a_size_is_counted_in_powers_of_1024(word, size):
 )
 @pytest.mark.parametrize("word", ["fast", "", "5 mbit", "-1ms", "5mbits"])
 def test_other_words_are_refused_with_an_example(read, what, word):
-    with pytest.raises(BakeoffError, match=f"'{word}' is no {what} in tc's language; expected for example '"):
+    with pytest.raises(BakeoffError, match=f"'{word}': invalid {what} in tc syntax; expected for example '"):
         read(word)
 
 
@@ -59,14 +59,14 @@ def test_other_words_are_refused_with_an_example(read, what, word):
     ],
 )  # fmt: skip
 def test_a_number_beyond_64_bits_is_refused(read, word):
-    with pytest.raises(BakeoffError, match=r"is too large a .*; expected at most 2"):
+    with pytest.raises(BakeoffError, match=r"too large; expected at most 2"):
         read(word)
 
 
 def test_a_long_number_is_read_once():
     # A pattern that splits the digits in every way takes hours here, and the time limit of tests ends it.
     for read in (tc.rate, tc.time, tc.size):
-        with pytest.raises(BakeoffError, match="is no"):
+        with pytest.raises(BakeoffError, match=r"invalid|too large"):
             read("9" * 1_000_000 + "!")
 
 

@@ -242,7 +242,7 @@ def test_few_pages_are_kept(live, root, monkeypatch):
 
 
 def test_a_port_that_is_taken_is_told(live):
-    with Server(live, 0) as server, pytest.raises(BakeoffError, match=rf"--port: {server.port} cannot be used"):
+    with Server(live, 0) as server, pytest.raises(BakeoffError, match=rf"--port: cannot listen on {server.port}"):
         Server(live, server.port)
 
 

@@ -180,11 +180,11 @@ def test_a_site_is_replaced_and_anything_else_is_left(cli, done, tmp_path):
     (foreign / "thesis.tex").touch()
     code, _, err = cli("site", str(done), "--out", str(foreign))
     assert code == 2
-    assert "holds other files than a site" in err
+    assert "contains other files than a site" in err
     assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
     code, _, err = cli("site", str(done), "--out", str(done / "site"))
     assert code == 2
-    assert "lies among the results" in err
+    assert "inside the results folder" in err
     assert {path.name for path in tmp_path.iterdir()} == {"out", "foreign"}
 
 

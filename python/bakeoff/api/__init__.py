@@ -1,4 +1,4 @@
-"""What a notebook or a script uses, each imported when it is first asked for."""
+"""The interface for notebooks and scripts. Each name is imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bakeoff.advise`: which queue suits an access line."""
+"""`bakeoff.advise`: recommend a queue for an access line."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def advise(
 ) -> Advice:
     """Compare the queues for an access line, as `bakeoff advise` does, and return the advice.
 
-    The rates, times and `link` are those of the command, and `mix` is a scenario file of your own. Without `out` the
-    results lie below results/advise/. `seeds`, `engine`, `jobs`, `resume`, `store`, `fresh` and `note` as for `run`.
-    BakeoffError for what cannot be read or done, RunError if a run failed.
+    Rates, times and `link` are as for the command; `mix` is a scenario file. `out` defaults to a new folder in
+    results/advise/. `seeds`, `engine`, `jobs`, `resume`, `store`, `fresh` and `note` as for `run`. BakeoffError for
+    invalid input, RunError if a run failed.
     """
     check(
         "advise", up=("rate", up), down=("rate", down), rtt=("time", rtt), link=("text", link),
@@ -69,10 +69,10 @@ def advise(
 
 
 def request_of(asked: Asked) -> Request:
-    """What campaign.json keeps of the line that was asked for."""
+    """The request for campaign.json."""
     return Request(kind="advise", line={key: str(value) for key, value in asdict(asked).items() if value is not None})
 
 
 def advised(asked: Asked, report: campaign.Report) -> Advice:
-    """The advice that the runs of a campaign without failures give."""
+    """The advice from the runs of a campaign. RunError if one of them failed."""
     return advice.advise([results.read(done.path) for done in report.runs], own=access_line.own_choices(asked))

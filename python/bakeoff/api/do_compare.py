@@ -1,4 +1,4 @@
-"""`bakeoff.compare`: how far two campaigns with the same runs are apart."""
+"""`bakeoff.compare`: the differences between two campaigns with the same runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIDE: Final = "expected the results of runs, or the folder of a campaign"
 
 @dataclass(frozen=True)
 class Compared:
-    """What two campaigns have in common, number by number, and the bounds that were asked for."""
+    """The numbers that two campaigns have in common, and the bounds."""
 
     comparison: Comparison
     """Every number that both sides have, notes on runs that were left out, and a warning."""
@@ -42,7 +42,7 @@ class Compared:
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """Every number that both sides have."""
+        """All numbers of both sides."""
         return self.comparison.differences
 
     @property
@@ -57,11 +57,11 @@ class Compared:
 
     @property
     def each_agrees(self) -> bool:
-        """Whether no single number is outside of its bound while the seeds tell the two sides apart."""
+        """Whether every number is within its bound, or the seeds do not separate the two sides."""
         return all(one.overlap is not False for one in self.outside)
 
     def frame(self) -> pl.DataFrame:
-        """A row per number, as `bakeoff compare --format csv` writes it; `ln` is ln(ours / theirs)."""
+        """One row per number, as in `bakeoff compare --format csv`; `ln` is ln(ours / theirs)."""
         import polars as pl
 
         from bakeoff.tables.distances import record
@@ -69,7 +69,7 @@ class Compared:
         return pl.DataFrame([record(one, self.bounds) for one in self.differences], infer_schema_length=None)
 
     def text(self, form: Format = "terminal") -> str:
-        """What `bakeoff compare` prints."""
+        """The output of `bakeoff compare`."""
         from bakeoff.tables.distances import render, render_own
 
         if self.own:
@@ -92,17 +92,16 @@ def compare(
 ) -> Compared:
     """Compare two campaigns with the same runs, as `bakeoff compare` does.
 
-    A side is the `Results` of `run` or `load`, or a campaign's folder; `theirs` may be the name of a reference. `by`
-    names axes whose labels are groups, `scenario` among them. `bounds` such as `{"goodput": 0.05}` are the largest
-    accepted medians of |ln(ours / theirs)|. With `own` the distances stand beside those of the seeds of `theirs` from
-    each other. Seeds that both sides have are compared in pairs, unless `paired` is false. BakeoffError if nothing can
-    be compared.
+    A side is the `Results` of `run` or `load`, or a campaign folder; `theirs` may be the name of a reference. `by`
+    lists axes to group by; `scenario` is one. `bounds`, such as `{"goodput": 0.05}`, are the largest accepted medians
+    of |ln(ours / theirs)|. `own` adds the distances between the seeds of `theirs`. Equal seeds are compared in pairs
+    unless `paired` is false. BakeoffError if the sides have nothing in common.
     """
     check("compare", by=("texts", by), bounds=("mapping?", bounds), own=("flag", own), paired=("flag", paired))
     if bounds is not None and not all(isinstance(bound, int | float) for bound in bounds.values()):
         raise UsageError(f"compare: bounds: {bounds!r}; expected numbers, such as {{'goodput': 0.05}}")
     if own and bounds is not None:
-        raise UsageError("compare: own: has no bounds; leave out one of them")
+        raise UsageError("compare: own and bounds: mutually exclusive")
     other = theirs if isinstance(theirs, str) and not Path(theirs).is_dir() else _side("theirs", theirs)
     return compared(_side("ours", ours), other, by=by, bounds=bounds, own=own, paired=paired)
 
@@ -123,7 +122,7 @@ def compared(
         lines = references.named(theirs)
         if not lines:
             names = ", ".join(dict.fromkeys(line.reference for line in references.load()))
-            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {names}")
+            raise UsageError(f"{theirs}: no such results folder or reference; expected a folder or one of: {names}")
         other = comparison.side_of_reference(references.stem(theirs), lines, mine)
         mine = comparison.with_sums(mine, other)
     else:

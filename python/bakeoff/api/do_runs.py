@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Settings(TypedDict, total=False):
-    """What a duel can be given by name, besides `seeds`."""
+    """Keyword arguments of `duel`, except `seeds`."""
 
     qdisc: str
     rate: str
@@ -67,16 +67,15 @@ def duel(
     fresh: bool = False,
     note: str | None = None,
 ) -> Result | Results:
-    """Let two bulk flows compete at one bottleneck and return what came out; with `seeds`, of so many repetitions.
+    """Run two bulk flows through one bottleneck and return the result, or with `seeds` the results of all repetitions.
 
-    `qdisc` is in tc's words; `rate`, the round-trip times and `duration` have units. `rtt2` gives the second flow a
-    round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
-    (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
-    `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
-    folder is a temporary one that goes when Python ends: the same duel gives the same result again. It is taken from
-    the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. `seed` is that of
-    the first repetition; `jobs` repetitions are done at a time. BakeoffError for what cannot be read or is not
-    modelled, RunError if a run failed.
+    `qdisc` is in tc syntax; `rate`, `rtt`, `rtt2` (of the second flow, default `rtt`) and `duration` have units. A
+    congestion control is a name with version and parameters, a class in a file (`./mycc.py:MyCC`) or a class object.
+    `trace=["cc"]` records its internals (`Result.trace`); `capture=["mid>srv"]` or `["all"]` captures packets. `note`
+    is stored with the results. `out` defaults to a temporary folder that is removed when Python exits. A finished duel
+    is read from the `store` (a path, a URL or `none`; default: the user's) unless `fresh`. `seed` is the seed of the
+    first repetition, `jobs` the number of parallel processes. BakeoffError for invalid input and unsupported features,
+    RunError if a run failed.
     """
     from bakeoff import scenario
 
@@ -93,7 +92,7 @@ def duel(
     if not 0 <= seed < 2**64:
         raise UsageError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
     if seeds is not None and min(operator.index(seeds), seed) < 1:
-        raise UsageError(f"duel: seeds: {seeds} from {seed} on; expected both to be at least 1")
+        raise UsageError(f"duel: seeds: {seeds}, seed: {seed}; expected both at least 1")
     with ExitStack() as classes:
         names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
         wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
@@ -137,21 +136,20 @@ def run(
     strict: bool = False,
     progress: bool = False,
 ) -> Results:
-    """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
+    """Do all runs that match `patterns`, as `bakeoff run` does, and return their results in the same order.
 
-    `only` is what every run's name has to match besides, as `-k` of the command line. `settings` replaces values of the
-    scenarios by their place: `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` repetitions of each (by default
-    what the scenario says, or 1), with seeds from `seed` (1) on. With `until="jain ±2%"` there are as many as it takes
-    until half of the 95 % interval of the mean is so narrow, at most `max_seeds`: see `Results.repetitions`. More than
-    100,000 runs need `yes`.
+    `only` is a further pattern, as `-k` of the command line. `settings` overrides values of the scenarios by path:
+    `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` is the number of repetitions (default: the scenario's, or
+    1), with consecutive seeds from `seed` (default 1). `until="jain ±2%"` adds seeds until the half-width of the 95 %
+    interval of the mean is at most this, up to `max_seeds`; see `Results.repetitions`. More than 100,000 runs need
+    `yes`.
 
-    `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
-    the command line do. With `resume` runs that are in `out` (by default the latest campaign) already are not done
-    again; with `last_failed` only those are that failed there. Failed runs are in the collection too: see
-    `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a BakeoffError if that
-    is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python outside of their own
-    folders. `trace`, `capture`, `store`, `fresh` and `note` as for `duel`. With `progress` a bar says how far it is.
-    BakeoffError as for `campaign.run`.
+    `jobs` is the number of processes (default: one per core). `out` defaults to results/TIMESTAMP. `resume` skips the
+    runs that are already in `out` (default: the latest campaign); `last_failed` repeats only the runs that failed
+    there. Failed runs are included; see `Results.failed`. Runs that the engine refuses are skipped and listed in
+    `Results.refused`; if it refuses all, or with `strict`, this is a BakeoffError. `allow_code` allows scenarios to
+    execute Python files outside their folder. `trace`, `capture`, `store`, `fresh` and `note` as for `duel`.
+    `progress` shows a progress bar. BakeoffError as for `campaign.run`.
     """
     check(
         "run", patterns=("names", patterns), only=("text?", only), settings=("mapping?", settings),
@@ -194,7 +192,7 @@ def run(
 
 @contextmanager
 def _bar(total: int) -> Iterator[campaign.Watch]:
-    """A bar on a terminal or in a notebook, which follows a campaign."""
+    """A progress bar of a campaign, on a terminal or in a notebook."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()) as bar:

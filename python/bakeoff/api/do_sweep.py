@@ -36,7 +36,7 @@ _ASKED_AHEAD: Final = 200
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep left."""
+    """The results of a sweep."""
 
     report: campaign.Report
     data_set: Path
@@ -72,10 +72,10 @@ def sweep(
 ) -> Swept:
     """Do the runs of a scenario over many values of its parameters, as `bakeoff sweep` does.
 
-    `over`, `sample`, `adaptive` and `budget` are those of the command: `over=["network.rtt=log:1ms..200ms:12"]`.
-    `measures` are columns of your own, in the language of claims. The measures of each run are kept, its samples are
-    not. `only`, `settings`, `seed`, `seeds`, `engine`, `jobs`, `out`, `resume`, `note` and `allow_code` as for `run`.
-    BakeoffError for what cannot be read or done.
+    `over`, `sample`, `adaptive` and `budget` are as for the command: `over=["network.rtt=log:1ms..200ms:12"]`.
+    `measures` are additional columns, as claim expressions. Runs keep their measures but not their samples. `only`,
+    `settings`, `seed`, `seeds`, `engine`, `jobs`, `out`, `resume`, `note` and `allow_code` as for `run`. BakeoffError
+    for invalid input.
     """
     check(
         "sweep", scenario=("text", scenario), over=("texts", over), sample=("text?", sample),
@@ -119,23 +119,23 @@ def swept(report: campaign.Report) -> Swept:
 
 
 def jobs_of(engine: str, jobs: int | None) -> int:
-    """How many runs are done at a time."""
+    """The number of parallel runs."""
     return 1 if engines.get(engine).one_at_a_time else jobs or campaign.cores()
 
 
 def default_store(engine: str, named: str | None) -> str | None:
-    """The store of a sweep: by default none on the simulator, whose runs cost less than keeping them twice."""
+    """The store of a sweep: by default none on the simulator, where a run costs less than its cache entry."""
     return None if named is None and engine == "sim" else place(named)
 
 
 def also(request: Request) -> Also | None:
-    """What takes the numbers that a sweep's request asks for."""
+    """A function that computes the measures of a sweep's request."""
     texts = tuple(dict.fromkeys((*request.measures, *([request.adaptive] if request.adaptive is not None else []))))
     return partial(numbers, texts=texts) if texts else None
 
 
 class Plan:
-    """The points of a sweep, with what their runs have in common."""
+    """The points of a sweep, and the common parts of their runs."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Plan:
         BakeoffError for what cannot be, and for a measure that names a flow or a probe that no run has.
         """
         if request.sample is not None and request.adaptive is not None:
-            raise UsageError("--sample and --adaptive both choose the points; expected one of them")
+            raise UsageError("--sample and --adaptive: mutually exclusive")
         parameters = space.parse_over(request.over)
         [scenario] = request.patterns
         swept = SweepRuns(scenario, parameters, only=request.only, settings=request.settings)
@@ -197,7 +197,7 @@ class Plan:
         return plan
 
     def with_chooser(self, budget: Budget, run_s: float, jobs: int, *, yes: bool) -> Plan:
-        """With what chooses the points, once the cost of a run is known about.
+        """The plan with a chooser of points, given the approximate cost of a run.
 
         BakeoffError for an adaptive sweep without a budget, and, unless `yes`, with one for very many runs.
         """
@@ -206,7 +206,7 @@ class Plan:
             return self
         room = budget.points(self.runs_per_point, run_s, jobs)
         if room is None:
-            raise UsageError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
+            raise UsageError("--adaptive: missing --budget; expected for example --budget 200")
         many = bounds.too_many_runs(room * self.runs_per_point)
         if many is not None and not yes:
             raise UsageError(f"--budget: {many}")
@@ -233,7 +233,7 @@ class Plan:
         engines.get(engine).check(self._asked()[0])
 
     def estimate_s(self, engine: str) -> float:
-        """About how long a run takes on one core (s), as the engine says before it does any."""
+        """The engine's estimate of the time of a run on one core (s)."""
         asked = self._asked()
         return sum(map(engines.get(engine).estimate_s, asked)) / len(asked)
 

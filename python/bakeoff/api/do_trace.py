@@ -15,10 +15,10 @@ def trace(
 ) -> CaptureFile | IrttFile:
     """Read a packet capture, or a JSON file of irtt's client, as `bakeoff trace` does.
 
-    The result's `report` (of irtt `test`) has every number of docs/trace.md; printed it is the table of the command.
-    `flow` selects flows by number, address, port or glob. `ecn` says how to read the ECN bits of TCP; `auto` goes by
-    each handshake. With an `interval` from 1ms to 1h the flows of a capture have series. BakeoffError names the file,
-    the place in it and what was expected.
+    The attribute `report` (`test` for irtt) of the result has every number of docs/trace.md; `print` shows the table
+    of the command. `flow` selects flows by number, address, port or glob. `ecn` is the interpretation of TCP's ECN
+    bits; `auto` follows each handshake. `interval`, from 1ms to 1h, adds series to the flows of a capture.
+    BakeoffError names the file, the position in it and the expected form.
     """
     check("trace", file=("path", file), flow=("text?", flow), ecn=("text", ecn), interval=("time?", interval))
     found = captures.read(

@@ -1,4 +1,4 @@
-"""`bakeoff.verify`: claims decided by runs; which runs these take, and which stored ones are still valid."""
+"""`bakeoff.verify`: test claims by runs; select these runs, and reuse valid results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Wanted = Mapping[Any, "RequiredRuns"]
 
 
 class Campaign(Protocol):
-    """What does runs: `campaign.run`, or the same with progress."""
+    """A function that does runs: `campaign.run`, or the same with progress."""
 
     def __call__(self, runs: list[Run], root: Path, execution: Execution, *, request: Request, resume: bool) -> Report:
         """Do the runs, as `campaign.run` does."""
@@ -42,7 +42,7 @@ class Campaign(Protocol):
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What the claims came to."""
+    """The verdicts on claims."""
 
     decided: list[Decided]
     differences: list[str]
@@ -53,7 +53,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class EngineCost:
-    """What one engine has to do."""
+    """The missing runs of one engine."""
 
     engine: str
     needed: int
@@ -76,10 +76,10 @@ def verify(
     store: str | None = None,
     fresh: bool = False,
 ) -> Verdicts:
-    """Decide the claims that `pattern` names, or all, as `bakeoff verify` does.
+    """Test the claims that match `pattern`, or all, as `bakeoff verify` does.
 
-    Missing runs are done below results/verify/ENGINE with the seeds 1 to `seeds`. `settings` replaces values in the
-    runs. `jobs`, `store` and `fresh` as for `run`. BakeoffError for what cannot be read or done.
+    Missing runs are done in results/verify/ENGINE with seeds 1 to `seeds`. `settings` overrides values of the runs.
+    `jobs`, `store` and `fresh` as for `run`. BakeoffError for invalid input.
     """
     check(
         "verify", pattern=("text?", pattern), engine=("text", engine), seeds=("whole", seeds),
@@ -96,7 +96,7 @@ def runs_of(claims: Sequence[Claim], seeds: int, settings: Mapping[str, Any]) ->
 
 
 def costs(wanted: Wanted, execution: Execution) -> list[EngineCost]:
-    """What each engine would have to do; nothing is done."""
+    """The missing runs of each engine; does nothing."""
     jobs = execution.jobs or campaign.cores()
     found = []
     for name, several in _by_engine(wanted, execution.engine).items():
@@ -200,7 +200,7 @@ def _same(root: Path, engine: str) -> bool | None:
     if record is None:
         return None
     if record.kind != "verify":
-        raise CampaignError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
+        raise CampaignError(f"{root}: contains a {record.kind}, not runs of bakeoff verify; move it away")
     made = record.provenance
     return (
         made.model_epoch == MODEL_EPOCH

@@ -30,11 +30,11 @@ class Result(results.Result):
     def plot(
         self, kind: str | None = None, *, scale: Scale = "auto", width: str | None = None, heading: bool = True
     ) -> Picture:
-        """Draw the run as a matplotlib figure, which a notebook shows without more.
+        """Plot the run as a matplotlib figure, which a notebook displays.
 
-        `kind` is one of docs/gallery.md, by default what says most at first sight; `scale` is `auto`, `fixed` or `var`
-        for kinds with rates above delays; `width` such as `3.5in`, and without a `heading`, for a paper. BakeoffError
-        for an unknown kind, which lists those there are.
+        `kind` is one of docs/gallery.md (default: depends on the run); `scale` is `auto`, `fixed` or `var`, for kinds
+        that plot rates above delays. For a paper, set `width`, such as `3.5in`, and `heading=False`. BakeoffError for
+        an unknown kind, with the list of kinds.
         """
         from bakeoff.plots import draw
 
@@ -51,16 +51,17 @@ class Result(results.Result):
         return made
 
     def measure(self, expression: str) -> float | bool:
-        """A measure, or an expression of several, as claims have it: `convergence(ratio=2)`, `ping_p99() < "50ms"`.
+        """Evaluate a measure or an expression, as in claims: `convergence(ratio=2)`, `ping_p99() < "50ms"`.
 
-        A number in its base unit, or whether a comparison holds. docs/claims.md lists the measures; `bakeoff.measured`
-        takes those of several runs together. BakeoffError says what is wrong, or why a measure could not be taken.
+        Returns a number in its base unit, or the truth of a comparison. docs/claims.md lists the measures;
+        `bakeoff.measured` evaluates expressions over several runs. BakeoffError for an invalid expression, and for a
+        measure that this run does not provide.
         """
         check("measure", expression=("text", expression))
         return measured(expression, self)
 
     def __repr__(self) -> str:
-        """The report that `bakeoff report` prints; one line for a run that failed or cannot be measured."""
+        """The output of `bakeoff report`; one line for a run that failed or cannot be measured."""
         from bakeoff.tables import run_report
 
         if not self.ok:
@@ -119,7 +120,7 @@ class Results(Sequence[Result]):
         return [result for result in self if not result.ok]
 
     def select(self, only: str) -> Results:
-        """The runs of this name, as `-k` of the command line: a word in it, a glob, or `re:REGEX`."""
+        """The runs that match, as `-k` of the command line: part of the name, a glob, or `re:REGEX`."""
         from bakeoff.results.named import is_named
 
         check("select", only=("text", only))
@@ -134,10 +135,10 @@ class Results(Sequence[Result]):
         where: str | None = None,
         sort: str | None = None,
     ) -> pl.DataFrame:
-        """What `bakeoff table --format csv` writes, as a frame: a row per run, repetitions taken together, SI units.
+        """The data of `bakeoff table --format csv` as a frame: one row per run over all repetitions, SI units.
 
-        `rows` may be `flows`, `queues`, `probes` or `phases`; `columns`, `where` and `sort` are those of the command.
-        docs/tables.md says what each column is.
+        `rows` may be `flows`, `queues`, `probes` or `phases`; `columns`, `where` and `sort` are as for the command.
+        docs/tables.md defines the columns.
         """
         import polars as pl
 
@@ -184,12 +185,11 @@ class Results(Sequence[Result]):
         width: str | None = None,
         heading: bool = True,
     ) -> Picture | Pictures:
-        """Draw the runs: a kind of single runs as one picture of all, a kind of campaigns over their matrix.
+        """Plot the runs: a kind for single runs as an overlay, a kind for campaigns over their matrix.
 
         `kind`, `scale`, `width` and `heading` as for `Result.plot`; `measure`, `x`, `y`, `lines` and `panels` as for
-        the command, names of axes as lists. What takes a picture for each point of the matrix is a list of figures,
-        which a notebook shows too. BakeoffError for what does not fit, and for more runs than can be told apart in one
-        picture.
+        the command, with lists of axis names. A kind with several pictures returns a list of figures, which a notebook
+        displays. BakeoffError for invalid combinations, and for too many runs in one picture.
         """
         from bakeoff.plots import draw
 
@@ -213,7 +213,7 @@ class Results(Sequence[Result]):
         return made
 
     def compare(self, theirs: Results | Path | str) -> pl.DataFrame:
-        """The frame of `bakeoff.compare(self, theirs)`: a row per number that both sides have."""
+        """The frame of `bakeoff.compare(self, theirs)`: one row per common number."""
         from bakeoff.api.do_compare import compare
 
         return compare(self, theirs).frame()
@@ -233,7 +233,7 @@ class Results(Sequence[Result]):
 
 
 def measured(expression: str, results: results.Result | Mapping[str, results.Result]) -> float | bool:
-    """An expression of measures over one result, or over several by names of your own.
+    """Evaluate an expression of measures over one result, or over a dictionary of named results.
 
     `measured('harm(goodput("cubic", of="both"), goodput("cubic", of="alone"))', {"both": one, "alone": other})`.
     Otherwise as `Result.measure`.
@@ -243,15 +243,15 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
     check("measured", expression=("text", expression))
     several = results.values() if isinstance(results, Mapping) else [results]
     if not all(isinstance(each, _Result) for each in several):
-        raise UsageError("measured: results: expected a Result, or a dictionary of names and Results")
+        raise UsageError("measured: results: expected a Result, or a dictionary of Results")
     return evaluate.measure(results, expression)
 
 
 def import_(files: Sequence[Path | str], out: Path | str | None = None) -> Results:
     """Make a results folder of recordings (Flent, iperf3, irtt) and packet captures, and return its runs.
 
-    Without `out` it is a new one below results/. What is wrong with a file that is read all the same is a UserWarning.
-    BakeoffError names the file that cannot be read; then there is no folder.
+    `out` defaults to a new folder in results/. A problem that does not prevent reading is a UserWarning. BakeoffError
+    names the unreadable file; no folder is created then.
     """
     from bakeoff.captures.result_folder import read
     from bakeoff.imports.folder import write_all
@@ -264,9 +264,9 @@ def import_(files: Sequence[Path | str], out: Path | str | None = None) -> Resul
 
 
 def load(path: Path | str, *, only: str | None = None) -> Results:
-    """The whole runs in a folder, of a campaign or one run, in order of path.
+    """Load the complete runs of a folder, of a campaign or one run, in order of path.
 
-    `only` is a name as for `Results.select`. BakeoffError if the folder is missing.
+    `only` is a pattern as for `Results.select`. BakeoffError if the folder is missing.
     """
     check("load", path=("path", path), only=("text?", only))
     found = Results([Result(found.path, found.record) for found in results.survey(path).results])

@@ -1,4 +1,4 @@
-"""What `run` does before the first run: which runs a request names, which of them the engine can do, which seeds."""
+"""The plan of `run`: select runs and seeds, and check them with the engine, before the first run starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_SEEDS = 30
 
 @dataclass(frozen=True)
 class Cost:
-    """What runs take, before any is done."""
+    """The estimated cost of runs."""
 
     runs: int
     simulated_s: float
@@ -81,12 +81,12 @@ class RunPlan:
     ) -> RunPlan:
         """Select, observe and check the runs; nothing is written.
 
-        With `last_failed` these are the runs in `root` that failed, of the patterns or of all. `until` is a goal such
-        as `jain ±2%`. Unless `strict`, what the engine cannot do is left out, if it can do any. BakeoffError for what
-        cannot be read, and for files that somebody else's campaign.json would have executed.
+        `last_failed` selects the runs that failed in `root`, restricted to the patterns if there are any. `until` is a
+        goal such as `jain ±2%`. Unless `strict`, runs that the engine refuses are skipped, if it accepts any.
+        BakeoffError for invalid input, and for code that an untrusted campaign.json would execute.
         """
         if until is not None and last_failed:
-            raise UsageError("--until and --last-failed both say which seeds are done; expected one of them")
+            raise UsageError("--until and --last-failed: mutually exclusive")
         goal = None if until is None else goals.goal_of(until)
         failed = _failed_in(root) if last_failed else {}
         plan = cls(
@@ -99,9 +99,7 @@ class RunPlan:
             plan = plan._continued(failed)
         request = plan.request
         if not request.patterns:
-            raise UsageError(
-                "Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none"
-            )
+            raise UsageError("missing argument PATTERN; expected for example 'l4s-tests/s6*', or --last-failed")
         most = request.seeds if goal is None else max(max_seeds, request.seeds or 0)
         runs = catalog.select(
             request.patterns, most, seed=1 if request.seed is None else request.seed, only=request.only,
@@ -125,16 +123,16 @@ class RunPlan:
 
     @property
     def also(self) -> Also | None:
-        """What takes the goal's number of each run."""
+        """A function that computes the goal's measure of each run."""
         return None if self.goal is None else goals.also(self.goal)
 
     @property
     def more(self) -> Callable[[Done, int], list[Run]] | None:
-        """What asks for further seeds."""
+        """A function that requests further seeds."""
         return None if self.repetitions is None else self.repetitions.more
 
     def cost(self, jobs: int) -> Cost:
-        """What the runs take, checked by the engine. BakeoffError for one that it cannot do."""
+        """The cost of the runs, checked by the engine. BakeoffError for a run that it refuses."""
         module = engines.get(self.engine)
         unchecked = None
         try:
@@ -150,7 +148,7 @@ class RunPlan:
         )
 
     def _continued(self, failed: dict[str, Result]) -> RunPlan:
-        """With what the campaign in the folder was begun with."""
+        """The request, with the patterns and options of the campaign in the folder."""
         bare = bool(failed) and not self.request.patterns
         request, taken, engine = campaign_record.continued(self.root, self.request, patterns=bare)
         if bare and request.seeds is None:
@@ -161,13 +159,13 @@ class RunPlan:
 
 
 def estimate_s(runs: Sequence[Run], engine: str, jobs: int) -> float:
-    """About how long the runs take with so many jobs (s)."""
+    """Estimated time of the runs with this number of jobs (s)."""
     module = engines.get(engine)
     return sum(module.estimate_s(each) for each in runs) / max(1, min(jobs, len(runs)))
 
 
 def observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
-    """The runs with these traces and captures besides their own; see `bakeoff.scenario.observe`."""
+    """The runs with additional traces and captures; see `bakeoff.scenario.observe`."""
     return [observe(run, trace=trace, capture=capture) for run in runs] if trace or capture else runs
 
 
@@ -177,12 +175,12 @@ def observed_as(run: Run, before: Run) -> Run:
 
 
 def _failed_in(root: Path) -> dict[str, Result]:
-    """The runs whose results in `root` say that they failed, by name."""
+    """The runs that failed in `root`, by name."""
     return {result.key: result for result in results.survey(root).results if not result.ok}
 
 
 def _check_taken(root: Path, taken: Request, runs: list[Run], *, allow_code: bool) -> None:
-    """BakeoffError if campaign.json, which may be somebody else's, and not the user, names what would be executed."""
+    """BakeoffError if code would be executed that campaign.json names, and not the user: the file may be untrusted."""
     if allow_code or not taken.words():
         return
     code = executed(runs) if taken.patterns or any(split(word) for word in typed(taken.settings)) else ()

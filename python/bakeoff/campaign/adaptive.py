@@ -55,14 +55,14 @@ class Adaptive:
         """`expected` points will be done in all, as far as is known. BakeoffError for too many ranges or too few."""
         if len(ranges) > MOST_RANGES:
             raise CampaignError(
-                f"--adaptive: {len(ranges)} ranges; expected at most {MOST_RANGES}, or --sample for as many as you like"
+                f"--adaptive: {len(ranges)} ranges; expected at most {MOST_RANGES}, or --sample for more"
             )
         self._ranges = [each for each in ranges if each.range is not None]
         least = _LEAST ** len(ranges)
         if expected < least:
             raise CampaignError(
-                f"--adaptive: begins with a grid of {least} points, and the budget has room for {expected}; "
-                "expected a larger --budget"
+                f"--adaptive: the initial grid has {least} points, but the budget allows {expected}; expected "
+                "a larger --budget"
             )
         side = max(_LEAST, round((expected / _BEGIN) ** (1 / len(ranges))))
         self._places: list[Place] = []

@@ -84,9 +84,9 @@ def read_manifest(text: bytes) -> Listed:
         raise DamagedError(f"{MANIFEST}: {error}") from None
     for name in listed:
         if not name.isprintable() or "/" in name or name.startswith(".") or name in ("", MANIFEST) or len(name) > 255:
-            raise DamagedError(f"{MANIFEST}: '{name}' is no name of a file")
+            raise DamagedError(f"{MANIFEST}: invalid file name '{name}'")
     if layout.RUN not in listed:
-        raise DamagedError(f"{MANIFEST}: lists no {layout.RUN}")
+        raise DamagedError(f"{MANIFEST}: missing {layout.RUN}")
     if sum(of.bytes for of in listed.values()) > _LARGEST_RUN:
         raise DamagedError(f"{MANIFEST}: lists more than {_LARGEST_RUN:,} bytes")
     return {name: (of.bytes, of.sha256) for name, of in listed.items()}
@@ -97,7 +97,7 @@ def check(path: Path, size: int, digest: str) -> None:
     try:
         with files.opened(path) as file:
             if os.fstat(file.fileno()).st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise DamagedError(f"{path.name}: is not what was stored")
+                raise DamagedError(f"{path.name}: checksum mismatch")
     except OSError as error:
         raise DamagedError(f"{path.name}: {error.strerror}") from None
 
@@ -143,13 +143,13 @@ def _read(archive: Readable, take: Callable[[str, Iterable[bytes]], None]) -> No
         raise DamagedError(f"{MANIFEST}: has {size:,} bytes")
     for name, (expected, digest) in read_manifest(b"".join(_content(archive, size))).items():
         if _header(archive, name) != expected:
-            raise DamagedError(f"{name}: its size is not that of the manifest")
+            raise DamagedError(f"{name}: size differs from the manifest")
         sha = hashlib.sha256()
         take(name, _hashed(_content(archive, expected), sha.update))
         if sha.hexdigest() != digest:
-            raise DamagedError(f"{name}: is not what was stored")
+            raise DamagedError(f"{name}: checksum mismatch")
     if _bytes(archive, _BLOCK).strip(b"\0"):
-        raise DamagedError("the archive holds more than its manifest says")
+        raise DamagedError("the archive is larger than its manifest states")
 
 
 def _header(archive: Readable, name: str) -> int:
@@ -157,9 +157,9 @@ def _header(archive: Readable, name: str) -> int:
     try:
         member = tarfile.TarInfo.frombuf(_bytes(archive, _BLOCK), "utf-8", "surrogateescape")
     except tarfile.TarError as error:
-        raise DamagedError(f"no header of '{name}': {error}") from None
+        raise DamagedError(f"missing header of '{name}': {error}") from None
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.name != _short(name) or member.size < 0:
-        raise DamagedError(f"the archive has '{member.name}' where its manifest has the file '{name}'")
+        raise DamagedError(f"unexpected archive member '{member.name}'; expected the file '{name}'")
     return member.size
 
 
@@ -169,7 +169,7 @@ def _content(archive: Readable, size: int) -> Iterator[bytes]:
     while left:
         chunk = archive.read(min(left, _CHUNK))
         if not chunk:
-            raise DamagedError("the archive ends early")
+            raise DamagedError("the archive is truncated")
         left -= len(chunk)
         yield chunk
     _bytes(archive, -size % _BLOCK)

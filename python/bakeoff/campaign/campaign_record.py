@@ -24,7 +24,7 @@ def provenance(note: str | None = None) -> Provenance:
     BakeoffError for a note that a terminal would not show as it is written.
     """
     if note is not None and not note.isprintable():
-        raise CampaignError(f"note: {note!r} holds a character that cannot be printed; expected one line of text")
+        raise CampaignError(f"note: {note!r} contains an unprintable character; expected one line of text")
     at = commit()
     return Provenance(
         version=version(),
@@ -57,24 +57,24 @@ def begin(
 
 def check_same(root: Path, record: CampaignRecord, request: Request, engine: str, versions: dict[str, str]) -> None:
     """BakeoffError if what is asked for is no part of the campaign in `root`, or would not be made as that was."""
-    elsewhere = "give another --out to make it anew"
+    elsewhere = "choose another --out"
     if record.kind != request.kind:
-        raise CampaignError(f"{root}: holds a {record.kind}, and a {request.kind} cannot go on in it; {elsewhere}")
+        raise CampaignError(f"{root}: contains a {record.kind}, not a {request.kind}; {elsewhere}")
     if others := request.outside(_begun(root, record)):
         raise CampaignError(
-            f"{root}: holds the campaign of {_quoted(record.lines())}; {_quoted(others)} is not part of it; "
-            f"resume it with its own patterns, or {elsewhere}"
+            f"{root}: contains the campaign of {_quoted(record.lines())}, without {_quoted(others)}; resume it with "
+            f"its own patterns, or {elsewhere}"
         )
     if record.engine != engine:
         raise CampaignError(
-            f"{root}: its runs are of the engine {record.engine}, not {engine}; "
-            f"resume it with --engine {record.engine}, or {elsewhere}"
+            f"{root}: its runs are of the engine {record.engine}, not {engine}; resume with --engine {record.engine}, "
+            f"or {elsewhere}"
         )
     theirs = record.provenance.model_epoch
     if theirs != MODEL_EPOCH:
         raise CampaignError(
-            f"{root}: was begun in model epoch {theirs} (bakeoff {record.provenance.version}); this bakeoff has epoch "
-            f"{MODEL_EPOCH}, whose numbers may differ; {elsewhere}"
+            f"{root}: was started in model epoch {theirs} (bakeoff {record.provenance.version}); this bakeoff has "
+            f"epoch {MODEL_EPOCH}, whose numbers may differ; {elsewhere}"
         )
     changed = [
         f"{name} {record.versions.get(name, 'unknown')} then and {versions.get(name, 'unknown')} now"
@@ -82,7 +82,7 @@ def check_same(root: Path, record: CampaignRecord, request: Request, engine: str
         if record.versions.get(name) != versions.get(name)
     ]
     if changed:
-        raise CampaignError(f"{root}: was begun with other versions ({'; '.join(changed)}); {elsewhere}")
+        raise CampaignError(f"{root}: was started with other versions ({'; '.join(changed)}); {elsewhere}")
 
 
 def continued(root: Path, request: Request, *, patterns: bool) -> tuple[Request, Request, str]:
@@ -94,7 +94,7 @@ def continued(root: Path, request: Request, *, patterns: bool) -> tuple[Request,
     record = results.read_campaign(root) if root.is_dir() else None
     if record is None or record.kind != "run":
         if patterns:
-            raise CampaignError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
+            raise CampaignError(f"{root}: no campaign of 'bakeoff run'; expected patterns")
         return request, Request(), "sim"
     return *request.continued(_begun(root, record), patterns=patterns), record.engine
 

@@ -108,7 +108,7 @@ class Cluster:
         except BaseException as error:
             self._close_all()
             if isinstance(error, OSError | TimeoutError):
-                raise CampaignError(f"--dask {form}: the scheduler does not answer: {_named(error)}") from None
+                raise CampaignError(f"--dask {form}: the scheduler does not respond: {_named(error)}") from None
             raise
 
     @property
@@ -151,7 +151,7 @@ class Cluster:
         run, slot = self._busy.pop(future)
         if future in self._killed:
             self._killed.discard(future)
-            raise WorkerLostError("its worker was ended")
+            raise WorkerLostError("its worker was stopped")
         try:
             answer = msgspec.msgpack.decode(future.result(), type=_Answer)
             if answer.archive is not None:
@@ -162,7 +162,7 @@ class Cluster:
         except CancelledError:
             raise self._gone() from None
         except (DamagedError, msgspec.MsgspecError, TypeError) as error:
-            raise CampaignError(f"{slot}: came damaged from its worker: {error}") from None
+            raise CampaignError(f"{slot}: corrupted in transfer from its worker: {error}") from None
         return Done(run.key, slot, answer.status, answer.wall_s, answer.error, answer.numbers)
 
     def kill(self, future: Any) -> None:  # noqa: ANN401 (distributed's)
@@ -197,8 +197,8 @@ class Cluster:
             for future in begun:
                 future.cancel()
             raise CampaignError(
-                f"--dask {self._form}: no worker is left: out of memory, or killed; "
-                "the runs that ended were kept, --resume does the others"
+                f"--dask {self._form}: lost all workers (out of memory, or killed); finished runs were kept, --resume "
+                "continues"
             )
 
     def close(self) -> None:
@@ -206,9 +206,7 @@ class Cluster:
         self._close_all()
 
     def _gone(self) -> BakeoffError:
-        return CampaignError(
-            f"--dask {self._form}: the scheduler is gone; the runs that ended were kept, --resume does the others"
-        )
+        return CampaignError(f"--dask {self._form}: lost the scheduler; finished runs were kept, --resume continues")
 
     def _workers(self) -> int:
         return len(self._ask("ncores"))
@@ -226,7 +224,9 @@ class Cluster:
         try:
             answers = client.sync(client._run, unlike, self._expected, on_error="return", callback_timeout=_ANSWER_S)
         except TypeError:  # distributed's, of data that is no msgpack
-            raise CampaignError(f"--dask {self._form}: a worker does not answer as bakeoff's do") from None
+            raise CampaignError(
+                f"--dask {self._form}: a worker gave an invalid answer; expected the same bakeoff version"
+            ) from None
         for address, answer in answers.items():
             if answer is not None:
                 raise CampaignError(f"--dask {self._form}: the worker {address} {_problem_of(answer)}")
@@ -244,7 +244,7 @@ def unlike(expected: Expected, dask_worker: Any = None) -> str | None:  # noqa: 
 
     threads = (dask_worker or get_worker()).state.nthreads
     if threads != 1:
-        return f"has {threads} threads; expected one, because a run needs a process: start it with --nthreads 1"
+        return f"has {threads} threads; expected one (start it with --nthreads 1)"
     if (version(), MODEL_EPOCH) != (expected.bakeoff, expected.model_epoch):
         return (
             f"has bakeoff {version()} of model epoch {MODEL_EPOCH}; "
@@ -328,18 +328,18 @@ def _check_scheduler(form: str) -> None:
     except ValueError:
         known = False
     if not known:
-        raise CampaignError(f"--dask: '{form}' is no address of a scheduler; expected {form[:3]}://HOST:PORT")
+        raise CampaignError(f"--dask: invalid scheduler address '{form}'; expected {form[:3]}://HOST:PORT")
     logger = logging.getLogger("distributed")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)  # it would write tracebacks of what the other side sends
     try:
         answer = asyncio.run(identity())
     except Exception as error:  # of any kind: the other side may send anything
-        raise CampaignError(f"--dask {form}: no scheduler answers: {_named(error)}") from None
+        raise CampaignError(f"--dask {form}: cannot connect to the scheduler: {_named(error)}") from None
     finally:
         logger.setLevel(before)
     if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
-        raise CampaignError(f"--dask {form}: is no scheduler of Dask")
+        raise CampaignError(f"--dask {form}: not a Dask scheduler")
 
 
 def _named(error: BaseException) -> str:

@@ -37,7 +37,7 @@ def start(form: str, jobs: int | None) -> Any:  # noqa: ANN401 (of several packa
     kind, _, rest = form.partition(":")
     started = {"local": _local, "slurm": slurm, "ssh": _ssh}.get(kind)
     if started is None:
-        raise CampaignError(f"--dask: '{form}' names no workers; expected {FORMS}")
+        raise CampaignError(f"--dask: invalid workers '{form}'; expected {FORMS}")
     try:
         import dask
 
@@ -106,7 +106,7 @@ def slurm(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
     cores = dask.config.get("jobqueue.slurm.cores", None)
     if not isinstance(cores, int) or dask.config.get("jobqueue.slurm.memory", None) is None:
         raise CampaignError(
-            "--dask slurm: Dask's configuration says nothing of jobqueue.slurm.cores and jobqueue.slurm.memory; "
+            "--dask slurm: jobqueue.slurm.cores and jobqueue.slurm.memory are missing in Dask's configuration; "
             "expected for example ~/.config/dask/jobqueue.yaml with both"
         )
     prologue = [f"export {name}={value}" for name, value in ENVIRONMENT.items()]
@@ -129,7 +129,7 @@ def _ssh(rest: str, _: int | None) -> Any:  # noqa: ANN401
 
     hosts = rest.split(",")
     if not all(hosts):
-        raise CampaignError(f"--dask: 'ssh:{rest}'; expected names of machines, such as ssh:one,one,two")
+        raise CampaignError(f"--dask: 'ssh:{rest}'; expected host names, such as ssh:one,one,two")
     security = _security()
     # The first has the scheduler, too. Each time that a machine is named it gets a worker.
     scheduler = {"cls": Scheduler, "options": {"host": hosts[0], "security": security}}

@@ -75,7 +75,9 @@ class _Remote(_Interface):  # type: ignore[misc]
         except asyncssh.Error as error:
             raise StartError(f"{self._host}: {error.reason}") from error
         except TimeoutError:
-            raise StartError(f"{self._host}: no {type(self).__name__.lower()} within {_PATIENCE_S:g} s") from None
+            raise StartError(
+                f"{self._host}: timeout: no {type(self).__name__.lower()} within {_PATIENCE_S:g} s"
+            ) from None
         await super().start()
 
     async def _started(self) -> str:
@@ -90,7 +92,7 @@ class _Remote(_Interface):  # type: ignore[misc]
                 self._drained = asyncio.ensure_future(self._drain())
                 return str(address.strip().removeprefix("'").removesuffix("'"))
             last = line.strip() or last
-        raise StartError(f"{self._host}: the {type(self).__name__.lower()} ended as it started: {last}")
+        raise StartError(f"{self._host}: the {type(self).__name__.lower()} exited at startup: {last}")
 
     async def _drain(self) -> None:
         """Read on, so that the process never waits for room for its log."""

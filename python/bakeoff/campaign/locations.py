@@ -54,6 +54,6 @@ def latest() -> Path:
     """The folder of the last `bakeoff run`. BakeoffError if there is none yet."""
     if not LATEST.is_dir():
         raise CampaignError(
-            f"{LATEST}: no campaign yet; make one: bakeoff run 'l4s-tests/s6*', or give the results folder"
+            f"{LATEST}: no campaign; expected a results folder, or create one: bakeoff run 'l4s-tests/s6*'"
         )
     return Path(os.path.relpath(LATEST.resolve()))

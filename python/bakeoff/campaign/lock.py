@@ -59,7 +59,7 @@ def refuse_written(folder: Path) -> None:
     for root in (path, *path.parents):
         known = root == path or (root / layout.CAMPAIGN).exists()  # elsewhere a file of this name may be anything
         if known and (owner := writer(root)) is not None:
-            raise CampaignError(f"{folder}: a campaign (process {owner}) is writing in {root}; wait until it ends")
+            raise CampaignError(f"{folder}: a campaign (process {owner}) is writing to {root}; wait until it ends")
 
 
 def _acquire(root: Path) -> int:
@@ -76,8 +76,8 @@ def _acquire(root: Path) -> int:
             owner = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
             raise CampaignError(
-                f"{root}: another campaign (process {owner or 'unknown'}) is writing here; "
-                "wait until it ends or choose another --out"
+                f"{root}: another campaign (process {owner or 'unknown'}) is writing to it; wait until it ends, or "
+                "choose another --out"
             ) from None
         except FileNotFoundError:
             pass

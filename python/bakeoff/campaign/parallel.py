@@ -156,8 +156,8 @@ class Parallel:
             self._in_a_row += min(1, error.attempts)
             if self._in_a_row >= _ATTEMPTS * (_ATTEMPTS + len(self._under_way)):
                 raise CampaignError(
-                    f"one worker after the other is lost and no run ends ({error}): out of memory (try fewer --jobs) "
-                    "or killed; the runs that ended were kept, --resume does the others"
+                    f"lost several workers in a row ({error}): out of memory (try fewer --jobs), or killed; "
+                    "finished runs were kept, --resume continues"
                 ) from error
             if self._lost[folder] < _ATTEMPTS:
                 self.waiting.appendleft(begun.waiting)

@@ -190,7 +190,7 @@ def _starting() -> Iterator[None]:
         yield
     except OSError as error:
         raise CampaignError(
-            f"no worker process can be started: {error.strerror or error}; use fewer --jobs, or raise the limit of "
+            f"cannot start a worker process: {error.strerror or error}; use fewer --jobs, or raise the limit of "
             "processes (ulimit -u, pids.max of the container) or memory"
         ) from None
 

@@ -69,8 +69,8 @@ class RunQueue:
         if self._captured > most and self.waiting:
             raise CampaignError(
                 f"{self.root}: the captures of {len(self.ended)} of {len(self.places)} runs take {self._captured:,} "
-                f"bytes, and the budget of a campaign is {most:,}; the runs that ended were kept. Capture less, or set "
-                f"the environment variable {captures.OF_CAMPAIGN} higher and continue with --resume"
+                f"bytes, and the budget of a campaign is {most:,}; finished runs were kept. Capture less, or increase "
+                f"the environment variable {captures.OF_CAMPAIGN} and continue with --resume"
             )
 
     def in_order(self) -> list[Done]:
@@ -123,14 +123,14 @@ def folders(runs: Iterable[Run], root: Path, known: Mapping[Path, Run] = Mapping
     for each in runs:
         if any(part in ("", ".", "..") or part.startswith(".") for part in each.key.split("/")):
             raise CampaignError(
-                f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
+                f"{each.key}: not a valid folder name; expected suite/scenario/run without leading dots"
             )
         if not each.key.isprintable():
-            raise CampaignError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
+            raise CampaignError(f"{each.key!r}: not a valid folder name; expected printable characters")
         folder = results.below(root, each.key)
         there = places.get(folder, known.get(folder))
         if there is not None and there.to_json() != each.to_json():
-            raise CampaignError(f"{each.key}: two different runs have this name; expected one")
+            raise CampaignError(f"{each.key}: duplicate name of two different runs; expected unique names")
         if folder not in known:
             places[folder] = each
     return places

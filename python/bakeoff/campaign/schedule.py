@@ -153,11 +153,9 @@ def run(
 def _check_alone(engine: str, *, elsewhere: bool, timed: bool) -> None:
     """BakeoffError for what an engine cannot do whose runs are done one after the other."""
     if elsewhere:
-        raise CampaignError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
+        raise CampaignError(f"--dask: not valid with --engine {engine}; expected sim or kernel")
     if timed:
-        raise CampaignError(
-            f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
-        )
+        raise CampaignError(f"--run-timeout: not valid with --engine {engine}; expected sim or kernel")
 
 
 def _dask(execution: Execution, watch: Watch) -> Workers:
@@ -220,10 +218,10 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
     if jobs is not None and jobs < 1:
         raise CampaignError(f"jobs: {jobs}; expected 1 or more")
     if not runs:
-        raise CampaignError("no runs; expected at least one")
+        raise CampaignError("no runs; expected one or more")
     for parent in root.resolve().parents:
         if (parent / layout.CAMPAIGN).exists():
-            raise CampaignError(f"{root}: lies inside of another campaign's folder, {parent}; choose another --out")
+            raise CampaignError(f"{root}: inside the folder of another campaign, {parent}; choose another --out")
     places = folders(runs, root)
     for each in places.values():
         module.check(each)
@@ -247,17 +245,14 @@ def _claim(
     """
     if record is None and _holds_files(root):
         if not resume:
-            raise CampaignError(f"{root}: there are files here already, of no campaign; choose another --out")
+            raise CampaignError(f"{root}: not empty and not a campaign folder; choose another --out")
         raise CampaignError(
-            f"{root}: no {layout.CAMPAIGN} says which campaign its files belong to (an older bakeoff wrote none); "
-            "choose another --out"
+            f"{root}: no {layout.CAMPAIGN} in this results folder (of an older bakeoff?); choose another --out"
         )
     if record is None:
         return campaign_record.begin(root, request, engine, versions, made, runs=runs)
     if not resume:
-        raise CampaignError(
-            f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
-        )
+        raise CampaignError(f"{root}: not empty; continue its campaign with --resume, or choose another --out")
     campaign_record.check_same(root, record, request, engine, versions)
     return record
 
@@ -283,7 +278,7 @@ def _writable(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if (file := files.in_the_way(root)) is not None:
-            raise CampaignError(f"{file}: is a file; expected a folder for the results") from error
+            raise CampaignError(f"{file}: not a folder; expected a results folder") from error
         raise CampaignError(
             f"{error.filename or root}: {error.strerror or error}{results.and_earlier(root)}"
         ) from error

@@ -51,7 +51,7 @@ def _prepared() -> BakeoffError | None:
 
 def _cannot(error: BaseException) -> BakeoffError:
     return BakeoffError(
-        f"a worker process cannot be prepared: {error}; use fewer --jobs, or raise the limit of processes (ulimit -u, "
+        f"cannot prepare a worker process: {error}; use fewer --jobs, or raise the limit of processes (ulimit -u, "
         "pids.max of the container) or memory"
     )
 

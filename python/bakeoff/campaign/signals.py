@@ -151,7 +151,7 @@ def check_threads() -> None:
     except (RuntimeError, MemoryError):
         started.pop()
         raise CampaignError(
-            f"a process may start {len(started)} threads; expected {_THREADS} or more: use fewer --jobs, or raise the "
+            f"limit of {len(started)} threads per process; expected {_THREADS} or more: use fewer --jobs, or raise the "
             "limit of processes (ulimit -u, pids.max of the container) or memory"
         ) from None
     finally:

@@ -111,5 +111,5 @@ def _whole(folder: Path, run: Run, *, also: bool) -> tuple[RunRecord, Mapping[st
     except BakeoffError as error:
         raise DamagedError(str(error)) from None
     if result.record.status != "ok" or result.run.to_json() != run.to_json():
-        raise DamagedError("it is another run")
+        raise DamagedError("belongs to another run")
     return result.record, numbers

@@ -70,11 +70,11 @@ class LocalStore:
         """See `Store`."""
         path = self._place(key)
         if path.parent.is_symlink() or path.is_symlink():
-            raise DamagedError(f"{path}: is a link, or lies behind one")
+            raise DamagedError(f"{path}: a link, or inside one")
         listed = _listed(path)
         for name, (size, digest) in listed.items():
             if (path / name).is_symlink():
-                raise DamagedError(f"{name}: is a link")
+                raise DamagedError(f"{name}: a link")
             archive.check(path / name, size, digest)
         for name in listed:
             _link(path / name, into / name)
@@ -87,9 +87,9 @@ class LocalStore:
         partial = path.with_name(layout.partial_name(key, os.getpid()))
         self._begin()
         if path.parent.is_symlink():
-            raise StoreError(f"{path.parent}: is a link, and nothing is stored behind it")
+            raise StoreError(f"{path.parent}: a link; expected a folder")
         if os.path.lexists(path) and not _replaceable(path):
-            raise StoreError(f"{path}: holds no stored run of yours; move it away")
+            raise StoreError(f"{path}: not a cached run of this user; move it away")
         try:
             partial.mkdir(parents=True)
             listed = archive.manifest(folder)
@@ -224,7 +224,7 @@ def _entry(path: Path) -> _Entry:
     listed = _listed(path)
     held = {each.name: each.stat(follow_symlinks=False) for each in os.scandir(path)}
     if held.keys() != {*listed, archive.MANIFEST} or not all(stat.S_ISREG(each.st_mode) for each in held.values()):
-        raise DamagedError(f"{path}: holds other files than its manifest lists")
+        raise DamagedError(f"{path}: files differ from the manifest")
     return _Entry(path.lstat().st_mtime, sum(size for size, _ in listed.values()), path, listed)
 
 
@@ -232,7 +232,7 @@ def _listed(folder: Path) -> archive.Listed:
     """What the manifest of a stored run lists; DamagedError if there is none that can be read."""
     path = folder / archive.MANIFEST
     if folder.is_symlink() or path.is_symlink():
-        raise DamagedError(f"{path}: is a link, or lies behind one")
+        raise DamagedError(f"{path}: a link, or inside one")
     try:
         return archive.read_manifest(files.read(path, archive.LARGEST_MANIFEST))
     except OSError as error:

@@ -57,8 +57,8 @@ class Budget:
             room = self.runs // runs_per_point
             if not room:
                 raise CampaignError(
-                    f"--budget: {self.runs} runs, and each point of the sweep takes {runs_per_point} of them; "
-                    f"expected {runs_per_point} or more"
+                    f"--budget: {self.runs} runs, but each point takes {runs_per_point}; expected {runs_per_point} or "
+                    "more"
                 )
             return room
         if self.wall_s is None or run_s is None:

@@ -150,8 +150,8 @@ def of_flows(found: CaptureFile, pattern: str) -> CaptureFile:
     chosen = {kind: [flow for flow in of if is_chosen(flow)] for kind, of in flows.items()}
     if not any(chosen.values()):
         raise TraceError(
-            f"--flow: '{pattern}' names no flow of {found.file}; expected the number of one in the table, an address "
-            "or port such as 10.0.0.1:5201, or a glob on CLIENT>SERVER"
+            f"--flow: '{pattern}': no such flow in {found.file}; expected a number of the table, an address or port "
+            "such as 10.0.0.1:5201, or a glob on CLIENT>SERVER"
         )
     packed = {kind: msgspec.Raw(msgspec.json.encode(of)) for kind, of in chosen.items()}
     parts["flows"] = packed.pop("flows")

@@ -98,8 +98,8 @@ def compare(result: Result, interface: str, report: Report) -> list[Row]:
     """
     if result.record.engine.partition(":")[0] != "sim":
         raise TraceError(
-            f"{result.path}: was done by the engine {result.record.engine}; only the simulator counts every packet, "
-            "and a capture is held against its runs"
+            f"{result.path}: a run of the engine {result.record.engine}; expected a run of the simulator, the only "
+            "engine that counts every packet"
         )
     seen = _Seen(result, report)
     parts = (_queue, _sender, _receiver, _answers, _probes, _tunnels)
@@ -124,13 +124,13 @@ def compare_all(
         one for one in several if one.ok and (run is None or fnmatchcase(one.key, run) or fnmatchcase(one.run.run, run))
     ]
     if not chosen:
-        raise TraceError("--against: no finished run" + (f" is called '{run}'" if run else ""))
+        raise TraceError("--against: no finished run" + (f" matches '{run}'" if run else ""))
     found = []
     for number, (result, file) in enumerate(_pairs(files, chosen), start=1):
         report = CaptureFile(str(file), capture(file, ecn=ecn)).report
         names = [interface.name for interface in report.capture.interfaces]
         if len(names) != 1 or names[0] is None:
-            raise TraceError(f"{file}: has {len(names)} interfaces or one without a name; expected a capture of a run")
+            raise TraceError(f"{file}: {len(names)} interfaces, or one without a name; expected a capture of a run")
         found.append((result.key, compare(result, names[0], report)))
         tell(number)
     return found
@@ -141,13 +141,13 @@ def _pairs(files: Sequence[FilePath], chosen: list[Result]) -> list[tuple[Result
     if not files:
         found = [(result, file) for result in chosen for file in sorted(result.path.glob("*.pcapng"))]
         if not found:
-            raise TraceError("--against: no run there has captures; bakeoff run PATTERN --capture all keeps them")
+            raise TraceError("--against: no captures in these runs; record them with bakeoff run PATTERN --capture all")
         return found
     pairs = []
     for file in files:
         own = [result for result in chosen if result.path.resolve() == file.resolve().parent] or chosen
         if len(own) > 1:
-            raise TraceError(f"--against: {len(own)} runs could be that of {file}; --run RUN says which one is")
+            raise TraceError(f"--against: {file} matches {len(own)} runs; choose one with --run RUN")
         pairs.append((own[0], file))
     return pairs
 
@@ -209,7 +209,7 @@ def _of(names: Sequence[str], client: Endpoint, server: Endpoint, result: Result
 
 
 def _foreign(result: Result, what: str) -> BakeoffError:
-    return TraceError(f"the capture has {what}, which the run {result.key} has not; is it another run's?")
+    return TraceError(f"unexpected {what} in the capture; expected a capture of the run {result.key}")
 
 
 class _Place:

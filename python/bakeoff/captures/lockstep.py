@@ -136,7 +136,7 @@ class PacketComparison:
 def compare(ours: Sequence[Connection], theirs: Sequence[Connection], *, bound_s: float = BOUND_S) -> PacketComparison:
     """Two sides, connections paired in order of their first packets. TraceError if one side has none."""
     if not ours or not theirs:
-        raise TraceError("no connections on one side; expected TCP on both")
+        raise TraceError("no connections on one side; expected TCP connections on both")
     pairs = list(zip(ours, theirs, strict=False))
     flows = tuple(
         ComparedFlow(

@@ -111,7 +111,7 @@ def read(path: Path) -> list[Connection]:
     """
     files = sorted(path.glob("*.pcapng")) if path.is_dir() else [path]
     if not files:
-        raise TraceError(f"{path}: no captures; make the run with --capture all")
+        raise TraceError(f"{path}: no captures; expected a run done with --capture all")
     from bakeoff import _sim
 
     found: dict[tuple[str, str], tuple[str, dict[str, Integers]]] = {}

@@ -54,7 +54,7 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
     from bakeoff.campaign import campaign_record
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise TraceError(f"--out: '{out}' is there already; expected a new folder")
+        raise TraceError(f"--out: '{out}' already exists; expected a new folder")
     names = _names([one.file for one in found])
     with results.writing(out) as partial:
         asked = results.Request(kind="import", patterns=tuple(one.file for one in found))
@@ -95,7 +95,7 @@ def of_capture(found: CaptureFile, name: str, interval_s: float) -> Recording:
     probes += [_asked(one, "icmp") for one in report.datagrams.echo]
     flows, probes = [made for made in flows if made.rows], [made for made in probes if made.rows]
     if not flows and not probes:
-        raise TraceError("holds no flow with payload, no echo requests and no test of irtt")
+        raise TraceError("no data; expected a flow with payload, echo requests or an irtt test")
     several = [*flows, *probes]
     _tell_apart(several)
     told = [f"read from the capture {Path(found.file).name}; round trips are those between it and the receiver"]
@@ -128,8 +128,8 @@ def of_irtt(found: IrttFile, name: str) -> Recording:
     made.span = (0.0, document["duration_s"] or 0.0)
     made.every_s = min(max(test.interval_s, 1e-6), _LONGEST_S)
     if not made.rows:
-        raise TraceError("holds no round trip")
-    told = [f"read from {Path(found.file).name}, which irtt wrote"]
+        raise TraceError("no round trips")
+    told = [f"read from {Path(found.file).name}, a file of irtt"]
     return _recording(
         [made],
         name,
@@ -319,7 +319,7 @@ def _recording(
     latest = max(row[0] for made in several for row in made.rows)
     duration = max(duration_s, latest, 1e-3)
     if duration > _LONGEST_S:
-        raise TraceError(f"lasts {duration:.3g} s; expected at most {_LONGEST_S:.0e} s")
+        raise TraceError(f"duration of {duration:.3g} s; expected at most {_LONGEST_S:.0e} s")
     hosts = list(dict.fromkeys(end for made in several for end in made.ends))
     hub = _HUB + "_" * (_HUB in hosts)
     nodes = [Node(name=host, kind="host", hz=250, offloads=True) for host in hosts]

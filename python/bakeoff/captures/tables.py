@@ -81,7 +81,7 @@ def irtt(found: IrttFile) -> Block:
     told = [f"{test['requests']:,} requests, {every}, {test['replies']:,} replies, {lost})"]
     told += [
         f"{test[key]:,} {words}"
-        for key, words in (("duplicates", "replies came twice"), ("late", "replies came after a later one"))
+        for key, words in (("duplicates", "duplicate replies"), ("late", "late replies"))
         if test[key]
     ]
     if test["send_delay_s"]["n"]:

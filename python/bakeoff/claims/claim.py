@@ -228,7 +228,7 @@ def load(path: Path | None = None) -> list[Claim]:
         for other in claim.contradicts:
             if other not in names:
                 raise ClaimError(
-                    f"{path / claim.document}.yaml: {claim.name}: contradicts: there is no claim '{other}'"
+                    f"{path / claim.document}.yaml: {claim.name}: contradicts: unknown claim '{other}'"
                     f"{did_you_mean(other, names)}"
                 )
     return found
@@ -246,7 +246,7 @@ def select(claims: Sequence[Claim], pattern: str | None) -> list[Claim]:
     if not chosen:
         near = get_close_matches(bare, [claim.name for claim in claims], n=2, cutoff=0.5)
         known = " or ".join(f"'{name}'" for name in near) or ", ".join(dict.fromkeys(c.document for c in claims))
-        raise ClaimError(f"'{pattern}' names no claim; expected for example {known or 'a file in ' + str(folder())}")
+        raise ClaimError(f"'{pattern}': no such claim; expected for example {known or 'a file in ' + str(folder())}")
     return chosen
 
 
@@ -264,12 +264,12 @@ def read(path: Path) -> list[Claim]:
         raise ClaimError(f"{path}: {explain(error, data)}") from None
     name = file.document.name
     if name != path.stem:
-        raise ClaimError(f"{path}: document.name: '{name}'; expected '{path.stem}', as the file is called")
+        raise ClaimError(f"{path}: document.name: '{name}'; expected '{path.stem}', the file's name")
     found: dict[str, Claim] = {}
     for number, text in enumerate(file.claims):
         place = f"{path}: claims[{number}]"
         if text.id in found:
-            raise ClaimError(f"{place}.id: '{text.id}' stands twice; expected a name of its own for each claim")
+            raise ClaimError(f"{place}.id: duplicate name '{text.id}'; expected unique names")
         found[text.id] = _claim(name, text, f"{place} ({text.id})")
     return list(found.values())
 
@@ -279,13 +279,10 @@ def _claim(document: str, text: ClaimText, place: str) -> Claim:
     statement = None
     if text.needs is not None:
         if decided or text.cause is not None or text.share is not None:
-            raise ClaimError(
-                f"{place}: has 'needs', so that it cannot be run, and also '{(decided or ['cause'])[0]}'; "
-                "expected one of them"
-            )
+            raise ClaimError(f"{place}: 'needs' (no runs) and '{(decided or ['cause'])[0]}' are mutually exclusive")
     else:
         if text.runs is None:
-            raise ClaimError(f"{place}: 'runs' is missing; expected the runs that decide it, or 'needs'")
+            raise ClaimError(f"{place}: missing 'runs'; expected the runs that test it, or 'needs'")
         statement = _statement(text, text.runs, text.set or {}, place)
     return Claim(
         name=f"{document}/{text.id}",
@@ -303,7 +300,7 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
     tried = () if text.tried is None else (text.tried,) if isinstance(text.tried, str) else tuple(text.tried)
     given = [text.runs, text.direction, text.size, text.set, text.engine]
     if text.kind == "open" and not tried:
-        raise ClaimError(f"{place}.tried: is missing; expected a sentence for each thing that was tried")
+        raise ClaimError(f"{place}.tried: missing; expected a list of sentences, one per attempt")
     statement = None
     if any(part is not None for part in given):
         runs = text.runs if text.runs is not None else claim.runs
@@ -313,20 +310,19 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
             statement = _statement(text, runs, {**(claim.set or {}), **(text.set or {})}, place)
     elif text.kind != "open":
         raise ClaimError(
-            f"{place}: nothing tests it; expected 'set', 'runs', 'engine', 'direction' or 'size' that show it, or "
-            "'kind: open' with what was 'tried'"
+            f"{place}: no test; expected 'set', 'runs', 'engine', 'direction' or 'size', or 'kind: open' with 'tried'"
         )
     return Cause(text.kind, text.says, statement, tried)
 
 
 def _statement(text: ClaimText | CauseText, runs: Runs, changed: dict[str, Any], place: str) -> Statement:
     if text.direction is None and text.size is None:
-        raise ClaimError(f"{place}: neither 'direction' nor 'size'; expected one of them at least")
+        raise ClaimError(f"{place}: missing 'direction' or 'size'; expected one or both")
     if not runs:
-        raise ClaimError(f"{place}.runs: is empty; expected the name of a run")
+        raise ClaimError(f"{place}.runs: empty; expected the name of a run")
     named = runs if isinstance(runs, dict) else {}
     if named and text.share is not None:
-        raise ClaimError(f"{place}.share: is for patterns of runs; 'runs' gives each run a name")
+        raise ClaimError(f"{place}.share: only valid if 'runs' is a pattern, not a mapping of names")
     return Statement(
         place=place,
         runs=_wanted(runs, changed),
@@ -349,7 +345,7 @@ def _direction(text: str, runs: Sequence[str], place: str) -> Expression:
     if found.unit != TRUTH:
         raise ClaimError(f"{place}: '{found.text}' is a number; expected a comparison")
     if not found.calls:
-        raise ClaimError(f"{place}: '{found.text}' measures nothing; expected a measure such as goodput(1)")
+        raise ClaimError(f"{place}: '{found.text}' contains no measure; expected for example goodput(1)")
     return found
 
 
@@ -364,7 +360,7 @@ def _expression(text: str, runs: Sequence[str], place: str) -> Expression:
 def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
     of = _expression(str(text.of), runs, f"{place}.of")
     if of.unit == TRUTH:
-        raise ClaimError(f"{place}.of: '{of.text}' is true or false; expected a number")
+        raise ClaimError(f"{place}.of: '{of.text}' is a boolean; expected a number")
     published = text.published if isinstance(text.published, list) else [text.published]
     numbers = [_published(value, of.unit, f"{place}.published") for value in published]
     low, high = numbers[0], numbers[-1]

@@ -163,7 +163,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
         of = run.suite, run.scenario, run.run
         repetition = f"{'/'.join(of)}, seed {run.seed}"
         if repetition in seen:
-            raise ClaimError(f"{name}: {repetition} stands twice; give one of them")
+            raise ClaimError(f"{name}: duplicate {repetition}; expected unique runs")
         seen.add(repetition)
         documents.setdefault(of, run)
         for flow, measure, value in _numbers(run, summary_of(result)):
@@ -171,7 +171,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
     if not seen:
         raise ClaimError(f"{name}: no finished run to compare")
     if not values:
-        raise ClaimError(f"{name}: nothing to compare, because no finished run has a flow, a probe or a queue")
+        raise ClaimError(f"{name}: nothing to compare; expected a finished run with a flow, a probe or a queue")
     return Side(name, values, documents)
 
 
@@ -228,7 +228,7 @@ UNPAIRED: Final = "by their means: 'apart' where the ranges of the two sides do 
 
 
 def compare(ours: Side, theirs: Side, *, paired: bool = True) -> Comparison:
-    """Number by number, in our order. BakeoffError if they have no run in common.
+    """Number by number, in our order. BakeoffError if they have no runs in common.
 
     Unless it is not wanted, seeds that both sides have are compared with each other.
     """
@@ -248,7 +248,7 @@ def compare(ours: Side, theirs: Side, *, paired: bool = True) -> Comparison:
         if key in theirs.values and key[:3] not in unlike
     ]
     if not found:
-        raise ClaimError("\n  ".join([f"{ours.name} and {theirs.name} have no run in common", *notes]))
+        raise ClaimError("\n  ".join([f"{ours.name} and {theirs.name} have no runs in common", *notes]))
     return Comparison(ours.name, theirs.name, found, [*notes, *_methods(found)])
 
 
@@ -280,7 +280,7 @@ def labels(differences: Sequence[Difference], by: Sequence[str]) -> list[tuple[s
     for axis in by:
         if axis not in axes and axis != SCENARIO:
             known = ", ".join([*axes, SCENARIO])
-            raise ClaimError(f"by: no run has an axis '{axis}'; expected one of {known}")
+            raise ClaimError(f"by: unknown axis '{axis}'; expected one of {known}")
     return [tuple(({SCENARIO: one.key.scenario} | {**one.axes}).get(axis, "") for axis in by) for one in differences]
 
 

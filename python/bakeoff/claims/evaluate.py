@@ -59,7 +59,7 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     several = {name: MeasuredRun(result, metrics) for name, result in runs.items()}
     values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
     if len(values) < len(expression.calls):
-        raise ClaimError(f"{text}: names no run; expected the results that it is about")
+        raise ClaimError(f"{text}: no run; expected the name of a run")
     return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
 
 
@@ -73,7 +73,7 @@ def number_of(text: str) -> Expression:
     except ExpressionError as error:
         raise ClaimError(f"{text}: {error}") from None
     if found.unit == TRUTH:
-        raise ClaimError(f"{text}: is true or false; expected a number")
+        raise ClaimError(f"{text}: a boolean; expected a number")
     return found
 
 

@@ -49,7 +49,7 @@ def load() -> dict[tuple[str, str], Recorded]:
     try:
         lines = list(csv.reader(io.StringIO(text), strict=True))
     except csv.Error as error:
-        raise ClaimError(f"{file}: is no CSV: {error}") from None
+        raise ClaimError(f"{file}: invalid CSV: {error}") from None
     if not lines or lines[0] != _COLUMNS:
         raise ClaimError(f"{file}: line 1: expected the columns {','.join(_COLUMNS)}")
     found: dict[tuple[str, str], Recorded] = {}
@@ -61,7 +61,7 @@ def load() -> dict[tuple[str, str], Recorded]:
             if word and word not in WORDS:
                 raise ClaimError(f"{file}: line {number}: '{word}'; expected one of {', '.join(WORDS)}")
         if (name, engine) in found:
-            raise ClaimError(f"{file}: line {number}: '{name}' stands twice for {engine}; expected it once")
+            raise ClaimError(f"{file}: line {number}: duplicate '{name}' for {engine}; expected one line per engine")
         found[name, engine] = Recorded(*words)
     return found
 

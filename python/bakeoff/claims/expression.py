@@ -109,8 +109,8 @@ class _Measures(Grammar):
         """`under_utilisation(of=, baseline=)`: the goodput of the one less that of the other."""
         if set(named) != {"of", "baseline"} or len(places) > 1:
             raise ExpressionError(
-                f'\'{words}\': expected under_utilisation(of="RUN", baseline="RUN"), with a name or pattern of '
-                "flows before them if not all are meant"
+                f'\'{words}\': expected under_utilisation(of="RUN", baseline="RUN"), optionally with a '
+                "name or pattern of flows first"
             )
         flows = tuple(("flows", _text(node, "flows")) for node in places)
         runs = (self._run(named[key], words) for key in ("of", "baseline"))
@@ -125,16 +125,16 @@ class _Measures(Grammar):
         form = f"expected {measure.signature}"
         of = self._run(named.pop("of"), words) if "of" in named else None
         if len(places) > len(positional):
-            raise ExpressionError(f"'{words}' has {len(places)} values without a name; {form}")
+            raise ExpressionError(f"'{words}' has {len(places)} positional values; {form}")
         given = dict(zip(positional, places, strict=False))
         if odd := next((name for name in named if name not in parameters or name in given), None):
             raise ExpressionError(f"'{words}': unexpected '{odd}'; {form}")
         given |= named
         required = (each.name for each in measure.parameters if each.required)
         if lacking := next((name for name in required if name not in given), None):
-            raise ExpressionError(f"'{words}' lacks '{lacking}'; {form}")
+            raise ExpressionError(f"'{words}': missing '{lacking}'; {form}")
         if of is None and self._runs:
-            raise ExpressionError(f"'{words}' lacks 'of', which says the run; expected one of {', '.join(self._runs)}")
+            raise ExpressionError(f"'{words}': missing 'of', the run; expected one of {', '.join(self._runs)}")
         return tuple((name, self._argument(parameters[name], node)) for name, node in sorted(given.items())), of
 
     def _argument(self, parameter: Parameter, node: Node) -> Argument:
@@ -145,9 +145,7 @@ class _Measures(Grammar):
                 return _text(node, parameter.name)
         found = self.number(node)
         if not isinstance(found, Constant) or not isinstance(found.value, float):
-            raise ExpressionError(
-                f"'{node.text}': {parameter.name} is measured; expected a number that is written down"
-            )
+            raise ExpressionError(f"'{node.text}': {parameter.name} is a measure; expected a constant")
         if found.unit not in (None, parameter.kind):
             form = "a time such as '20s'" if parameter.kind == "s" else "a number"
             raise ExpressionError(f"{parameter.name}: '{node.text}'; expected {form}")
@@ -157,7 +155,7 @@ class _Measures(Grammar):
         name = _text(node, "of")
         if not self._runs:
             raise ExpressionError(
-                f"'{words}' names a run, '{name}'; expected none, or 'runs' as a mapping of short names to runs"
+                f"'{words}' refers to the run '{name}'; expected no run, or 'runs' as a mapping of names to runs"
             )
         if name not in self._runs:
             raise ExpressionError(f"'{words}': unknown run '{name}'; expected one of {', '.join(self._runs)}")

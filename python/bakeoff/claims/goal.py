@@ -28,7 +28,7 @@ def goal_of(text: str, place: str = "--until") -> Goal:
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            f"{place}: '{text}'; expected a measure, ± and half of the interval's width, such as 'jain ±2%'"
+            f"{place}: '{text}'; expected a measure, ± and the half-width of the interval, such as 'jain ±2%'"
         )
     number, width = match.groups()
     expression = number_of(number)
@@ -42,17 +42,15 @@ def goal_of(text: str, place: str = "--until") -> Goal:
     if not relative and unit is None and expression.unit in ("s", "bit/s"):
         meant = f"{width.strip()}{'ms' if expression.unit == 's' else 'mbit'}"
         raise UsageError(
-            f"{place}: '{width}' has no unit, and {number} is in {expression.unit}; expected for "
+            f"{place}: '{width}' has no unit; expected {expression.unit}, for "
             f"example '{number} ±{meant}', or a width in %"
         )
     if not relative and None not in (unit, expression.unit) and unit != expression.unit:
-        raise UsageError(
-            f"{place}: {number} is in {expression.unit}, and '{width}' is not; expected such a width, or %"
-        )
+        raise UsageError(f"{place}: unit of '{width}' does not match {number}; expected {expression.unit} or %")
     low, high = expression.limits
     if not relative and value > high - low:
         raise UsageError(
-            f"{place}: '{width}': {number} is from {low:g} to {high:g}, so that every interval is narrower; expected "
+            f"{place}: '{width}': wider than the range of {number}, {low:g} to {high:g}; expected "
             f"for example '{number} ±2%'"
         )
     return Goal(number, value, relative)

@@ -57,7 +57,7 @@ def groups(found: Comparison, ours: Side, theirs: Side, by: Sequence[str]) -> li
         if one.key.measure in MEASURES:
             members.setdefault(of, []).append(one)
     if not any(ours.values[one.key].keys() & theirs.values[one.key].keys() for one in found.differences):
-        raise ClaimError(f"{ours.name} and {theirs.name} have no seed in common; expected runs with equal seeds")
+        raise ClaimError(f"{ours.name} and {theirs.name} have no seeds in common; expected runs with equal seeds")
     made = [_group(of, some, ours, theirs) for of, some in members.items()]
     if len(made) > 1:
         every = [one for some in members.values() for one in some]

@@ -87,7 +87,9 @@ def required_runs(
             names, changed = asked[wanted]
             for name in names:
                 if name not in expanded[_key(changed)]:
-                    raise ClaimError(f"{each.place}: with its settings there is no run '{name}' any more")
+                    raise ClaimError(
+                        f"{each.place}: its settings remove the run '{name}'; expected settings that keep the name"
+                    )
                 runs[wanted.short or name] = expanded[_key(changed)][name]
         found[each] = RequiredRuns(each, runs)
     _check(found.values())
@@ -101,7 +103,7 @@ def _expanded(names: set[str], seeds: int, changed: dict[str, Any], place: str |
     except BakeoffError as error:
         if place is None:
             raise
-        raise ClaimError(f"{place}: with what it sets a run is not as expected: {error}") from None
+        raise ClaimError(f"{place}: invalid run with its settings: {error}") from None
 
 
 def _key(changed: dict[str, Any]) -> str:
@@ -115,7 +117,7 @@ def _asked(
     place = f"{statement.place}.runs" + (f".{wanted.short}" if wanted.short else "")
     names = _names(wanted.pattern, known, place)
     if wanted.short is not None and len(names) > 1:
-        raise ClaimError(f"{place}: '{wanted.pattern}' names {len(names)} runs, such as {names[0]}; expected one")
+        raise ClaimError(f"{place}: '{wanted.pattern}' matches {len(names)} runs, such as {names[0]}; expected one")
     return names, {**settings, **wanted.set}
 
 
@@ -130,7 +132,7 @@ def _names(pattern: str, known: Sequence[str], place: str) -> list[str]:
     # A run's name may hold a slash, which its folder has as an underscore.
     found = [name for name in known if fnmatchcase(name, pattern) or fnmatchcase(_as_folder(name), pattern)]
     if not found:
-        raise ClaimError(f"{place}: '{pattern}' names no run of the catalog{_near(pattern, known)}")
+        raise ClaimError(f"{place}: '{pattern}': no such run in the catalog{_near(pattern, known)}")
     return found
 
 

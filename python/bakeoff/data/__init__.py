@@ -16,7 +16,7 @@ def folder(name: Literal["catalog", "kernel"]) -> Path:
     here = Path(str(files(__name__)))
     path = (here / name).resolve()
     if not path.is_dir():
-        raise FileError(f"{here / name}: bakeoff's own folder '{name}' is missing; expected it there: install again")
+        raise FileError(f"{here / name}: missing folder '{name}'; install bakeoff again")
     return path
 
 

@@ -86,7 +86,7 @@ def get(name: str) -> Engine:
     elif kind in _plugins():
         choose = _plugins()[kind].load()
     else:
-        raise EngineError(f"unknown engine {kind!r}; there is: {', '.join(names())}")
+        raise EngineError(f"unknown engine {kind!r}; expected one of: {', '.join(names())}")
     engine: Engine = choose(make if colon else None)
     return engine
 
@@ -116,14 +116,14 @@ def permit_code(name: str) -> None:
 def only_make(name: str, make: str | None) -> None:
     """BakeoffError if a make was asked for of an engine that comes in one only."""
     if make is not None:
-        raise EngineError(f"engine {name!r} comes in one make only; expected --engine {name}")
+        raise EngineError(f"engine {name!r} has no variants; expected --engine {name}")
 
 
 def only_kernel_runs_programs(run: Run, engine: str) -> None:
     """BakeoffError if the run has programs: on real machines nothing would keep a stranger's command from the rest."""
     if run.programs:
         raise RefusedError(
-            f"programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs; expected --engine kernel",
+            f"programs[0]: '{run.programs[0].name}': not supported by --engine {engine}; expected --engine kernel",
             place=place(run),
         )
 

@@ -49,7 +49,7 @@ class Namespaces:
         """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""
         made = plan(run)
         if lacking := missing_capabilities():
-            raise EngineError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
+            raise EngineError(f"engine netns: missing capabilities {', '.join(lacking)}; run as root")
         for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
             host_programs.need(name)
         for node, why in _lacking(made):
@@ -267,7 +267,9 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
     try:
         output, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
+        raise RunError(
+            f"timeout: the agent did not exit within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s"
+        ) from error
     finally:
         _end(process)
         if process.stdout is not None:

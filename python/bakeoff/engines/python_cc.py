@@ -47,7 +47,7 @@ def given(cls: type) -> Iterator[str]:
     name = f"{python_cc.PREFIX}{cls.__module__}.{cls.__name__}"
     before = _given.get(name)
     if before not in (None, cls):
-        raise EngineError(f"cc: two unlike classes are called {cls.__module__}.{cls.__name__}; expected unlike names")
+        raise EngineError(f"cc: duplicate class name {cls.__module__}.{cls.__name__}; expected unique names")
     _given[name] = cls
     try:
         yield name
@@ -105,7 +105,7 @@ def limited() -> Iterator[None]:
         return
 
     def late(number: int, frame: object) -> None:
-        raise TimeoutError(f"not loaded within {_PATIENCE_S:g} s")
+        raise TimeoutError(f"timeout: not loaded within {_PATIENCE_S:g} s")
 
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
@@ -129,12 +129,10 @@ def _class(cc: str, digest: str | None, *, allowed: bool) -> type:
     module = python_cc.split(cc)
     if module is None:
         if cc not in _given:
-            raise EngineError(
-                f"'{cc}' was a class object of the Python that made this run; expected a file: ./mycc.py:MyCC"
-            )
+            raise EngineError(f"'{cc}': the class object of another process; expected a file: ./mycc.py:MyCC")
         return _checked(cc, _given[cc])
     if not allowed:
-        raise EngineError(f"nobody allowed to execute {module.path}; expected a run that a campaign does")
+        raise EngineError(f"{module.path}: not allowed to execute; expected a run started by a campaign")
     loaded = _load(Path(module.path), digest)
     cls = vars(loaded).get(module.name)
     if not isinstance(cls, type):
@@ -142,7 +140,7 @@ def _class(cc: str, digest: str | None, *, allowed: bool) -> type:
         classes = [key for key in own if isinstance(vars(loaded)[key], type)]
         near = next((f"; did you mean '{name}'?" for name in classes if name.lower() == module.name.lower()), "")
         raise EngineError(
-            f"{module.path}: has no class '{module.name}'{near}; there is: {', '.join(classes) or 'none'}"
+            f"{module.path}: unknown class '{module.name}'{near}; expected one of: {', '.join(classes) or 'none'}"
         )
     return _with_parameters(_checked(cc, cls), module.parameters)
 
@@ -162,11 +160,11 @@ def _with_parameters(cls: type, words: Mapping[str, str]) -> type:
     unknown = next((name for name in words if name not in known and not open_ended), None)
     if unknown is not None:
         hint = did_you_mean(unknown, known) or "; its __init__ takes none"
-        raise EngineError(f"{cls.__name__} has no parameter '{unknown}'{hint}")
+        raise EngineError(f"{cls.__name__}: unknown parameter '{unknown}'{hint}")
     lacking = [name for name in known if signature.parameters[name].default is inspect.Parameter.empty]
     lacking = [name for name in lacking if name not in words]
     if lacking:
-        raise EngineError(f"{cls.__name__} needs '{lacking[0]}'; expected it behind the class, as in 'beta 0.85'")
+        raise EngineError(f"{cls.__name__} needs '{lacking[0]}'; expected it after the class, such as 'beta 0.85'")
     if not words:
         return cls
     values = {name: _value(word) for name, word in words.items()}
@@ -197,18 +195,18 @@ def _checked(cc: str, cls: type) -> type:
     for name in names:
         meant = _meant(name, names)
         if meant is not None:
-            raise EngineError(f"'{cc}': {cls.__name__} has '{name}', which is no hook; did you mean '{meant}'?")
+            raise EngineError(f"'{cc}': {cls.__name__}: unknown hook '{name}'; did you mean '{meant}'?")
     for hooks in (("ssthresh",), ("cong_avoid", "cong_control")):
         if not any(callable(getattr(cls, hook, None)) for hook in hooks):
-            raise EngineError(f"'{cc}': {cls.__name__} has no method {' or '.join(hooks)}")
+            raise EngineError(f"'{cc}': {cls.__name__}: missing method {' or '.join(hooks)}")
     for hook in HOOKS:
         method = inspect.unwrap(getattr(cls, hook, None) or _nothing)
         if not callable(method):
-            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is no method")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is not a method")
         if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is 'async def' and would never run; expected 'def'")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is 'async def'; expected 'def'")
         if inspect.isgeneratorfunction(method):
-            raise EngineError(f"'{cc}': {cls.__name__}.{hook} has 'yield' and would never run; expected 'return'")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} contains 'yield'; expected 'return'")
     return cls
 
 
@@ -236,7 +234,7 @@ def _load(path: Path, digest: str | None) -> ModuleType:
     except OSError as error:
         raise EngineError(f"{path}: {error.strerror}") from None
     if digest is not None and hashlib.sha256(source).hexdigest() != digest:
-        raise EngineError(f"{path}: has changed since this run was made from it; make the run anew")
+        raise EngineError(f"{path}: modified since this run was created; create the run again")
     module = ModuleType(f"bakeoff_cc_{path.stem}")
     module.__file__ = str(path)
     # Where dataclasses look for a class's module.
@@ -244,7 +242,7 @@ def _load(path: Path, digest: str | None) -> ModuleType:
     try:
         exec(compile(source, path, "exec"), vars(module))  # noqa: S102 (the user's own file)
     except (Exception, SystemExit) as error:
-        raise EngineError(f"{path}: cannot be loaded\n{_traceback(error, {str(path)})}") from None
+        raise EngineError(f"{path}: cannot load\n{_traceback(error, {str(path)})}") from None
     return module
 
 

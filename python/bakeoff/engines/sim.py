@@ -123,7 +123,7 @@ class Simulator:
 def choose(make: str | None) -> Simulator:
     """The simulator, or its make `exact`."""
     if make not in (None, "exact"):
-        raise EngineError(f"unknown make {make!r} of the engine 'sim'; there is: exact")
+        raise EngineError(f"unknown variant {make!r} of the engine 'sim'; expected exact")
     return Simulator(exact=make == "exact")
 
 
@@ -189,9 +189,9 @@ def _parts(outcome: Samples) -> Parts:
     time, outcome["time"] = outcome["time"][order], none
     value, outcome["value"] = outcome["value"][order], none
     if len(lengths) > len(names):
-        raise RunError(f"the simulator gave samples of series {len(lengths) - 1} and names for {len(names)}")
+        raise RunError(f"the simulator returned {len(lengths) - 1} series and {len(names)} names")
     if len(set(names)) < len(names):
-        raise RunError("the simulator gave one name to two series")
+        raise RunError("the simulator returned a duplicate series name")
     found: dict[tuple[str, str, str], tuple[Array, Array]] = {}
     end = 0
     for name, length in zip(names, lengths, strict=True):

@@ -92,4 +92,4 @@ def write(path: Path, content: bytes, *, replace: bool) -> None:
 
 def taken(path: Path) -> BakeoffError:
     """What is said of a file that is there."""
-    return ExportError(f"{path}: is there already; --replace writes it anew, --out FOLDER puts it elsewhere")
+    return ExportError(f"{path}: already exists; expected --replace, or another --out FOLDER")

@@ -90,7 +90,7 @@ def document(result: Result) -> dict[str, Any]:
         raw[name] = [entry for entry in raw[name] if _is_while(flow, run, entry["t"] - t0 - start)]
     raw = {name: entries for name, entries in raw.items() if entries}
     if not any(chosen.series[kind, of] in raw for kind, of in chosen.series if kind != "queue"):
-        raise ExportError("has no samples of a flow or probe, which a data file of Flent is made of")
+        raise ExportError("no samples of flows or probes; a Flent file needs them")
     total = start + run.duration_s + _trail(run)
     step = max(run.sample_interval_s, total / _MOST_STEPS)
     grid = [round(step * n, 6) for n in range(int(total / step) + 1)]

@@ -43,7 +43,7 @@ def suffixes(result: Result) -> list[str]:
     """A file for each flow. BakeoffError if there is none."""
     names = [flow.name for flow in result.run.flows]
     if not names:
-        raise ExportError("has no flows, and a file of iperf3 holds one")
+        raise ExportError("no flows; an iperf3 file needs one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
 
 
@@ -177,7 +177,7 @@ def _intervals(result: Result, samples: Samples, flow: Flow, mss: int | None) ->
     if ("flow", name, "received") not in samples:
         if result.counters.flow(name).received_bytes == 0:
             return []
-        raise ExportError(f"flow '{name}' has no samples of what was received")
+        raise ExportError(f"flow '{name}' has no 'received' samples")
     time, total = (values.tolist() for values in samples.of("flow", name, "received"))
     socket = {metric: _nearest(samples, name, metric, time) for metric in ("cwnd", "srtt", "retrans")}
     last = _stop(result, flow) + result.run.sample_interval_s

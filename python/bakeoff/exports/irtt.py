@@ -41,7 +41,7 @@ def suffixes(result: Result) -> list[str]:
     """A file for each probe. BakeoffError if there is none."""
     names = [probe.name for probe in result.run.probes]
     if not names:
-        raise ExportError("has no probes, and a file of irtt holds one")
+        raise ExportError("no probes; an irtt file needs one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
 
 

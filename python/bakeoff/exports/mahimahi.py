@@ -62,7 +62,7 @@ def opportunities(pieces: list[Piece]) -> list[int]:
 
     bits = sum((stop - start) * rate for start, stop, rate in pieces)
     if bits / _BITS > _MOST:
-        raise ExportError(f"a trace of {bits / _BITS:,.0f} packets is too long; expected at most {_MOST:,}")
+        raise ExportError(f"a trace of {bits / _BITS:,.0f} packets; expected at most {_MOST:,}")
     found: list[int] = []
     had, last = 0.0, 0
     for start, stop, rate in pieces:
@@ -75,7 +75,7 @@ def opportunities(pieces: list[Piece]) -> list[int]:
             found += np.ceil(at * 1e3 - 1e-6).astype(np.int64).tolist()
         had = more
     if not found:
-        raise ExportError("not one packet of full size could leave in the whole run")
+        raise ExportError("the rate is too low for a single full-size packet")
     if last:
         found.pop()
     return [*found, _ms(pieces[-1][1])]
@@ -103,7 +103,7 @@ def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
                 elif all(rate != float("inf") for _, _, rate in pieces):
                     found[name] = partial(opportunities, _while_up(pieces, up))
     if not found:
-        raise ExportError("has no place with a rate at all times, which a trace of mahimahi needs")
+        raise ExportError("no interface with a rate throughout the run; a mahimahi trace needs one")
     return [(f".{part}{SUFFIX}", of) for part, of in zip(parts(found), found.values(), strict=True)]
 
 
@@ -134,9 +134,9 @@ def _played(ms: list[int], up: list[float], end_s: float) -> list[int]:
         return ms
     end = _ms(end_s)
     if len(ms) * math.ceil(end / ms[-1]) > _MOST:
-        raise ExportError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets is too long; expected at most {_MOST:,}")
+        raise ExportError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets; expected at most {_MOST:,}")
     given = (turn * ms[-1] + at for turn in range(math.ceil(end / ms[-1])) for at in ms)
     found = [at for at in given if at <= end and bisect_left(up, at / 1e3) % 2]
     if not found:
-        raise ExportError("not one packet of full size could leave in the whole run")
+        raise ExportError("the rate is too low for a single full-size packet")
     return found if found[-1] == end else [*found, end]

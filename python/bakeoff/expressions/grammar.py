@@ -103,7 +103,7 @@ class Grammar:
         _, least, most = FUNCTIONS[name]
         if named or not least <= len(places) <= most:
             many = f"{least}" if least == most else f"{least} or more"
-            raise ExpressionError(f"'{_short(words)}': expected {many} values for {name}, and no names")
+            raise ExpressionError(f"'{_short(words)}': expected {many} values for {name}, without names")
         parts = [self.number(part) for part in places]
         unit = self._one_unit(parts, words)
         return self._apply(name, parts, "1" if name.startswith("harm") else unit, words)
@@ -171,12 +171,12 @@ class Grammar:
     def _constant(self, word: str) -> Constant:
         value = float(word)
         if not isfinite(value):
-            raise ExpressionError(f"'{_short(word)}' is too large a number; expected at most 1e308")
+            raise ExpressionError(f"'{_short(word)}' is too large; expected at most 1e308")
         return Constant(value, None, word)
 
     def _unnamed(self, name: str | None, node: Node) -> Node:
         if name is not None:
-            raise ExpressionError(f"'{name} =' is no part of the language here; expected {_MEANT['=']}")
+            raise ExpressionError(f"'{name} =' is not supported here; expected {_MEANT['=']}")
         return node
 
     def _list(self, end: str) -> list[tuple[str | None, Node]]:
@@ -233,9 +233,9 @@ class Grammar:
 
     def _value(self, node: Node) -> Node:
         if node.unit == TRUTH:
-            raise ExpressionError(f"'{_short(node.text)}' is true or false; expected a number")
+            raise ExpressionError(f"'{_short(node.text)}' is a boolean; expected a number")
         if node.unit == LIST:
-            raise ExpressionError(f"'{_short(node.text)}' is no part of the language here; {self.expected}")
+            raise ExpressionError(f"'{_short(node.text)}' is not supported here; {self.expected}")
         return node
 
     def _quantity(self, node: Node, labels: frozenset[str] = frozenset()) -> Node:
@@ -292,11 +292,11 @@ class Grammar:
     def _unreadable(self) -> ExpressionError:
         text = _short(" ".join(self._text.split()))
         if self._at >= len(self._tokens):
-            return ExpressionError(f"'{text}' cannot be read: it ends too early; {self.expected}")
+            return ExpressionError(f"'{text}': unexpected end; {self.expected}")
         token = self._tokens[self._at]
         meant = f"expected {_MEANT[token[0]]}" if token[0] in _MEANT else self.expected
         return ExpressionError(
-            f"'{text}' cannot be read at '{_short(token[0])}', character {token.start() + 1}; {meant}"
+            f"'{text}': syntax error at '{_short(token[0])}', character {token.start() + 1}; {meant}"
         )
 
 
@@ -308,7 +308,7 @@ def _check_possible(side: Constant, beside: Node, sign: str, words: str) -> None
     if not isinstance(value, float) or not isinstance(beside, Leaf):
         return
     if beside.unit == TEXT:
-        raise ExpressionError(f"'{words}': {beside.text} is a text; expected a text in quotes, such as \"{value:g}\"")
+        raise ExpressionError(f"'{words}': {beside.text} is a string; expected a quoted string, such as \"{value:g}\"")
     if side.unit is None and value and not beside.bare:
         meant = quantity.with_unit(value, beside.unit)
         raise ExpressionError(
@@ -318,7 +318,7 @@ def _check_possible(side: Constant, beside: Node, sign: str, words: str) -> None
     if not low <= value <= high:
         bounds = f"is from {low:g} to {high:g}" if isfinite(high) else f"is at least {low:g}"
         meant = f', such as "{value:g}%"' if side.unit is None and high < value <= 100 else ""
-        raise ExpressionError(f"'{words}': {beside.text} {bounds}; expected a number that it can be{meant}")
+        raise ExpressionError(f"'{words}': {beside.text} {bounds}; expected a number in this range{meant}")
 
 
 def _product(one: str | None, other: str | None) -> str | None:

@@ -16,7 +16,7 @@ UNITS: Final = {
 """The base units, each with the units that texts may have."""
 KINDS: Final = {
     "s": "a time", "bit/s": "a rate", "B": "a size", "1": "a share", "packet": "a number of packets",
-    "1/s": "a frequency", "": "a number without a unit", "text": "a text", "None": "None",
+    "1/s": "a frequency", "": "a number without a unit", "text": "a string", "None": "None",
 }  # fmt: skip
 FORM: Final = "a number with a unit, such as '50ms', '10 Mbit/s' or '20%'"
 
@@ -39,7 +39,7 @@ def parse(text: str) -> Quantity:
     word = _WORD.search(text[:_LONGEST])
     if word is not None and units.si(text[: word.start()]) is not None:
         raise ValueError(f"'{text}' has an unknown unit '{word[0]}'; expected one of {', '.join(UNITS.values())}")
-    raise ValueError(f"'{text[:_LONGEST]}' is no quantity; expected {FORM}")
+    raise ValueError(f"'{text[:_LONGEST]}': invalid quantity; expected {FORM}")
 
 
 def example(unit: str | None) -> str:

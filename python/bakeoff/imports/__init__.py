@@ -44,15 +44,15 @@ def read(path: Path) -> Recording:
     for form in forms:
         if set(form.KEYS) <= keys.keys():
             found = form.read({key: keys[key] for key in form.WANTED if key in keys}, path)
-            return found.with_warnings([f"text around the JSON is left out: {around}"] if around else [])
+            return found.with_warnings([f"ignored text around the JSON: {around}"] if around else [])
     if _OF_IRTT in keys:
-        raise RecordingError(f"{path}: is what irtt's client wrote, and has no flows; 'bakeoff trace {path}' reads it")
+        raise RecordingError(f"{path}: a file of irtt, without flows; read it with 'bakeoff trace {path}'")
     if "start" in keys and (error := iperf3_stream.error_in(keys, path)) is not None:
         raise iperf3_stream.failed(error, path)
     expected = "; or ".join(
         f"of {name} an object with {', '.join(sorted(form.KEYS))}" for name, form in zip(FORMS, forms, strict=True)
     )
-    raise RecordingError(f"{path}: is no file that can be imported; expected {expected}")
+    raise RecordingError(f"{path}: unknown format; expected {expected}")
 
 
 def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
@@ -75,12 +75,10 @@ def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
     excerpt = around.decode(errors="replace")
     excerpt = "".join(c if c.isprintable() else " " for c in excerpt)[:_SHOWN]
     if len(objects) >= MOST_OBJECTS:
-        raise RecordingError(f"{path}: holds {MOST_OBJECTS:,} JSON documents or more; fewer are read")
+        raise RecordingError(f"{path}: {MOST_OBJECTS:,} JSON documents or more; expected fewer")
     first = keys_of(objects[0], wanted, str(path))
     if iperf3_stream.is_event(first):
         return iperf3_stream.of_events(objects, wanted, path), excerpt
     if len(objects) > 1 or around.lstrip().startswith(b"{"):
-        raise RecordingError(
-            f"{path}: holds several JSON documents; expected one in a file ('jq -c .' prints each as a line)"
-        )
+        raise RecordingError(f"{path}: several JSON documents; expected one per file ('jq -c .' prints each as a line)")
     return first, excerpt

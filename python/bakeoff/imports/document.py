@@ -54,10 +54,10 @@ def text_of(path: Path) -> bytes:
         try:
             text = text.decode(_UTF16[text[:2]]).encode()
         except UnicodeDecodeError as error:
-            raise RecordingError(f"{path}: is no text: {error.reason} at byte {error.start} of UTF-16") from None
+            raise RecordingError(f"{path}: invalid text: {error.reason} at byte {error.start} of UTF-16") from None
     text = text.removeprefix(_UTF8_SIGN)
     if not text.strip():
-        raise RecordingError(f"{path}: is no JSON: it is empty")
+        raise RecordingError(f"{path}: invalid JSON: empty")
     lower = text.lower()
     return _with_null(text) if any(word in lower for word in (b"nan", b"inf", b"1.#")) else text
 
@@ -132,4 +132,4 @@ def need_few(text: bytes | msgspec.Raw, sign: bytes, most: int, place: str, what
     """
     count = bytes(text).count(sign)
     if count > most:
-        raise RecordingError(f"{place}: holds {count:,} {what}; at most {most:,} are read")
+        raise RecordingError(f"{place}: {count:,} {what}; expected at most {most:,}")

@@ -105,7 +105,7 @@ def _version(keys: Keys, path: Path) -> int:
     except (TypeError, ValueError, OverflowError):
         version = 1
     if version > NEWEST:
-        raise RecordingError(f"{path}: version: {version}; data files of Flent are read in the versions 1 to {NEWEST}")
+        raise RecordingError(f"{path}: version: {version}; unknown version of Flent's format; expected 1 to {NEWEST}")
     return version
 
 
@@ -114,7 +114,7 @@ def _own(keys: Keys, metadata: Metadata, raw: msgspec.Raw, path: Path) -> Record
     place = f"{path}: metadata.BAKEOFF"
     facts = _facts(raw, place)
     if not isinstance(facts, dict) or facts.get("export") != FORMAT:
-        raise RecordingError(f"{place}: is of another form; this version reads 'export': {FORMAT}")
+        raise RecordingError(f"{place}: unknown format; expected 'export': {FORMAT}")
     own = decoded(raw, Own, place)
     record = RunRecord.of(facts, place)
     t0 = _parsed(metadata.T0 or "", f"{path}: metadata.T0") + own.begin_s
@@ -133,7 +133,7 @@ def _recorded(points: Points, meta: Mapping[str, Meta], metadata: Metadata, path
     }
     series, left = _chosen(points, meta, metadata.STEP_SIZE or STEP_S)
     if not any(one.kind in ("flow", "probe") for one in series):
-        raise RecordingError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
+        raise RecordingError(f"{path}: raw_values: no samples; expected a flow (TCP …, UDP …) or a probe (Ping (ms) …)")
     network = Network(series, facts)
     for one in series:
         if one.kind == "queue":
@@ -143,7 +143,7 @@ def _recorded(points: Points, meta: Mapping[str, Meta], metadata: Metadata, path
     earliest, latest = min(row[0] for row in rows), max(row[0] for row in rows)
     if earliest < -_FURTHEST_S or latest > _FURTHEST_S:
         away = max(latest, -earliest)
-        raise RecordingError(f"{path}: metadata.T0: lies {away:.0f} s from a sample; expected when the test began")
+        raise RecordingError(f"{path}: metadata.T0: {away:.0f} s from a sample; expected the start of the test")
     # A run has no time before its beginning.
     samples = frame((row[0] - min(0.0, earliest), *row[1:]) for row in rows)
     of = parts(samples)
@@ -151,7 +151,7 @@ def _recorded(points: Points, meta: Mapping[str, Meta], metadata: Metadata, path
     run, effective = network.run(Samples(of), title=title, run=file_word(title or path.name.partition(".")[0]))
     if left:
         listed = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
-        effective.append(f"series of the file that are no flow, probe or queue are left out: {listed}")
+        effective.append(f"ignored series that are not a flow, probe or queue: {listed}")
     record = recorded(
         run,
         engine="flent",
@@ -167,7 +167,7 @@ def _recorded(points: Points, meta: Mapping[str, Meta], metadata: Metadata, path
 def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value)
     """A part of the metadata as it comes."""
     if len(bytes(raw)) > _MOST_FACTS:
-        raise RecordingError(f"{place}: has {len(bytes(raw)):,} bytes; at most {_MOST_FACTS:,} are read")
+        raise RecordingError(f"{place}: {len(bytes(raw)):,} bytes; expected at most {_MOST_FACTS:,}")
     return decoded(raw, Any, place)
 
 
@@ -199,7 +199,8 @@ def _need_names(series: Sequence[Series], path: Path) -> None:
         other = names.setdefault((one.kind, one.name), one.key)
         if other != one.key:
             raise RecordingError(
-                f"{path}: raw_values: {other!r:.80} and {one.key!r:.80} would both be {one.kind} '{one.name}'"
+                f"{path}: raw_values: {other!r:.80} and {one.key!r:.80} both map to {one.kind} '{one.name}'; "
+                "expected unique names"
             )
 
 
@@ -251,7 +252,7 @@ def _t0(metadata: Metadata, points: Points, path: Path) -> float:
     recorded = metadata.T0 or metadata.TIME
     if recorded is None:
         if first is None:
-            raise RecordingError(f"{path}: metadata.T0: is missing; expected when the test began")
+            raise RecordingError(f"{path}: metadata.T0: missing; expected the start of the test")
         return first
     at = _parsed(recorded, f"{path}: metadata.{'T0' if metadata.T0 else 'TIME'}")
     if not recorded.endswith("Z") and first is not None:
@@ -265,7 +266,7 @@ def _parsed(text: str, place: str) -> float:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
-    raise RecordingError(f"{place}: '{text}' is no time; expected one such as 2026-11-23T12:00:00.000000Z")
+    raise RecordingError(f"{place}: '{text}': invalid time; expected for example 2026-11-23T12:00:00.000000Z")
 
 
 def _date(metadata: Metadata, path: Path) -> datetime | None:

@@ -140,12 +140,12 @@ def _of_grid(keys: Keys, place: str) -> dict[str, list[Point]]:
     results = decoded(keys["results"], dict[str, list[_Value | None]], f"{place}: results")
     need = sum(value is not None for values in results.values() for value in values)
     if need > _MOST_POINTS:
-        raise RecordingError(f"{place}: results: holds {need:,} values; at most {_MOST_POINTS:,} are read")
+        raise RecordingError(f"{place}: results: {need:,} values; expected at most {_MOST_POINTS:,}")
     found = {}
     for name, values in results.items():
         if len(values) != len(grid):
             raise RecordingError(
-                f"{place}: results.{name}: has {len(values)} values; expected {len(grid)}, as x_values has"
+                f"{place}: results.{name}: has {len(values)} values; expected {len(grid)}, the length of x_values"
             )
         found[name] = [Point(t=at, val=value) for at, value in zip(grid, values, strict=True) if value is not None]
     return found

@@ -29,7 +29,7 @@ def write_all(
     """
     root = out if out is not None else locations.new_folder()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise RecordingError(f"--out: '{root}' is there already; expected a new folder")
+        raise RecordingError(f"--out: '{root}' already exists; expected a new folder")
     made = campaign_record.provenance()
     known: dict[str, Path] = {}
     flows: dict[str, list[str]] = {}
@@ -42,7 +42,7 @@ def write_all(
                 warn(f"{path}: {warning}")
             key = found.record.run.key
             if key in known:
-                raise RecordingError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
+                raise RecordingError(f"{path}: duplicate run {key}, also in {known[key]}; expected one of them")
             try:
                 recording.write(found, partial, campaign.id, number)
             except BakeoffError as error:

@@ -61,7 +61,9 @@ def read(keys: Keys, path: Path) -> Recording:
         raise (
             failed(error, path)
             if error
-            else BakeoffError(f"{path}: intervals: no stream has one; did the test end before its first interval?")
+            else BakeoffError(
+                f"{path}: intervals: missing in all streams; the test may have ended before its first interval"
+            )
         )
     segments = Segments(start, [flow.sent for flow in flows])
     samples = frame(row for flow in flows for row in samples_of(flow, segments))
@@ -77,8 +79,8 @@ def read(keys: Keys, path: Path) -> Recording:
     )
     found = Recording(record, samples, {"flows": {flow.name: counters_of(flow, segments) for flow in flows}})
     if error is not None:
-        return found.with_warnings([f"iperf3 ended with an error, and the recording ends there: {error}"])
-    return found.with_warnings([] if end.streams else ["the end of the test is missing, which may have been cut off"])
+        return found.with_warnings([f"iperf3 stopped with an error: {error}"])
+    return found.with_warnings([] if end.streams else ["missing end of the test; the recording may be truncated"])
 
 
 def _effective(flows: Sequence[StreamRecord], path: Path, segments: Segments, *, has_text: bool) -> list[str]:
@@ -89,10 +91,10 @@ def _effective(flows: Sequence[StreamRecord], path: Path, segments: Segments, *,
         other, lost = "client" if handed[0].is_servers else "server", any(flow.share < 1 for flow in handed)
         why = f"the file has no intervals of the {other}"
         if other == "server":
-            why += ", which 'iperf3 -s -J' and 'iperf3 -c … --get-server-output' put there"
+            why += " (see 'iperf3 -s -J' and 'iperf3 -c … --get-server-output')"
         if has_text:
-            why += "; what it has of the server is text, because that ran without -J"
-        what = f"goodput is what the {'server' if handed[0].is_servers else 'client'} handed to its kernel"
+            why += "; the server's part is text (it ran without -J)"
+        what = f"goodput is the data that the {'server' if handed[0].is_servers else 'client'} passed to its kernel"
         less = ", less the share of datagrams that were lost in the whole test" if lost else ""
         notes.append(f"{what}{less}: {why}")
     if any(not flow.sent for flow in flows):

@@ -39,13 +39,13 @@ def of_events(objects: Sequence[bytes], wanted: Collection[str], path: Path) -> 
             # --json-stream-full-output writes the whole document, too.
             return keys
         if not is_event(keys):
-            raise RecordingError(f"{place}: is no object with 'event' and 'data', as the first one is")
+            raise RecordingError(f"{place}: expected an object with 'event' and 'data'")
         event = decoded(keys["event"], str, f"{place}: event")
         if event == "interval":
             intervals.append(bytes(keys["data"]))
         elif event in _PARTS:
             if event == "start" and "start" in found:
-                raise RecordingError(f"{place}: begins another test; expected one in a file")
+                raise RecordingError(f"{place}: another test; expected one test per file")
             found[event] = keys["data"]
     return {"end": msgspec.Raw(b"{}"), **found, "intervals": msgspec.Raw(b"[" + b",".join(intervals) + b"]")}
 
@@ -60,10 +60,10 @@ def error_in(keys: Keys, path: Path) -> str | None:
 
 def failed(error: str, path: Path) -> BakeoffError:
     """What is said of a test without a result."""
-    return RecordingError(f"{path}: iperf3 failed and recorded nothing: {error}")
+    return RecordingError(f"{path}: iperf3 failed without data: {error}")
 
 
 def need_json(text: bytes, path: Path) -> None:
     """BakeoffError if a text is what iperf3 prints without `-J`."""
     if _TEXT.search(text):
-        raise RecordingError(f"{path}: is iperf3's text; expected JSON, which 'iperf3 -J' prints")
+        raise RecordingError(f"{path}: text output of iperf3; expected the JSON of 'iperf3 -J'")

@@ -95,7 +95,7 @@ def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
     from bakeoff.measure import summarise
 
     if recording.series.is_empty():
-        raise RecordingError("holds no samples")
+        raise RecordingError("no samples")
     series = recording.series if recording.names_its_run else counted(recording)
     record = recording.record.model_copy(
         update={"digest": results.digest(parts(series)), "campaign": campaign, "order": order, "status": "ok"}
@@ -118,5 +118,5 @@ def _key(record: RunRecord) -> str:
     if len(parts) != 3 or any(
         part in ("", ".", "..") or "\0" in part or len(part.encode()) > _LONGEST for part in parts
     ):
-        raise RecordingError(f"the run's name {key!r} makes no folder; expected suite/scenario/run")
+        raise RecordingError(f"the run's name {key!r} is not a valid folder name; expected suite/scenario/run")
     return key

@@ -77,7 +77,7 @@ def bottleneck(run: Run, flow: Traffic, window: Window, timeline: Timeline | Non
         if mean != float("inf") and (found is None or mean < found.rate_bps):
             found = Bottleneck(queue=hop, rate_bps=mean)
     if found is None:
-        raise MeasureError(f"flow '{flow.name}': nothing on its path has a rate")
+        raise MeasureError(f"flow '{flow.name}': no rate on its path")
     return found
 
 
@@ -197,7 +197,7 @@ def _shallow(classes: Mapping[str, Class]) -> None:
                 break
             above = over
         else:
-            raise MeasureError(f"class '{id_}': lies below itself, or below more than {_HTB_LEVELS - 1} others")
+            raise MeasureError(f"class '{id_}': a cycle, or more than {_HTB_LEVELS - 1} ancestors")
 
 
 def class_of(tree: Qdisc, flow: Traffic) -> Class | None:
@@ -220,4 +220,4 @@ def _same_id(one: str, other: str) -> bool:
     try:
         return int(one, 16) == int(other.removeprefix("0x"), 16)
     except ValueError:
-        raise MeasureError(f"class '{one}' or '{other}': expected hexadecimal digits, as tc writes them") from None
+        raise MeasureError(f"class '{one}' or '{other}': expected hexadecimal digits, as in tc") from None

@@ -160,7 +160,7 @@ class Catalogue:
         """ValueError for a name or an alias that another measure has."""
         for name in (measure.name, *measure.aliases):
             if name in self._by_name or name in self._aliases:
-                raise ValueError(f"measure '{name}' is registered twice")
+                raise ValueError(f"measure '{name}' is already registered")
         self._by_name[measure.name] = measure
         self._aliases |= dict.fromkeys(measure.aliases, measure.name)
         for column in (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}"):
@@ -180,7 +180,7 @@ class Catalogue:
     def __getitem__(self, name: str) -> Measure:
         """By name or alias; an alias warns. KeyError for any other name."""
         if name in self._aliases:
-            warnings.warn(f"measure '{name}' is now called '{self._aliases[name]}'", FutureWarning, stacklevel=3)
+            warnings.warn(f"measure '{name}' was renamed to '{self._aliases[name]}'", FutureWarning, stacklevel=3)
         return self._by_name[self._aliases.get(name, name)]
 
     def get(self, name: str) -> Measure | None:

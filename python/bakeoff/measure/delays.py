@@ -161,14 +161,14 @@ def ipdv(sent: Array, rtt: Array, every_s: float) -> Array:
 
     `sent`: when the answered requests left [s], in order, one every `every_s` seconds; `rtt`: their round trips [s].
     Beside a lost request there is no difference. Source: RFC 3393, section 2.4, and irtt, which prints the absolute
-    value. Raises MeasureError if no two requests in a row were answered.
+    value. Raises MeasureError if no two consecutive requests were answered.
     """
     import numpy as np
 
     steps, differences = np.diff(sent), np.abs(np.diff(rtt))
     found: Array = differences[steps < 1.5 * every_s]
     if not len(found):
-        raise MeasureError("no two requests in a row were answered")
+        raise MeasureError("no two consecutive requests were answered")
     return found
 
 
@@ -273,7 +273,7 @@ def delay_over_time(samples: Samples, queue: str, window: Window | None = None) 
 def _delays(queue: str, times: Array, standing: Array, left: Array) -> tuple[Array, Array]:
     passed = left > 0
     if not passed.any():
-        raise MeasureError(f"nothing left queue '{queue}'")
+        raise MeasureError(f"no packet left queue '{queue}'")
     return times[passed], standing[passed] / left[passed]
 
 

@@ -77,4 +77,4 @@ def _whole(line: str, key: str) -> int:
     try:
         return 0 if word is None else int(word, 0)
     except ValueError:
-        raise ScenarioError(f"{key}: '{word}' is no whole number") from None
+        raise ScenarioError(f"{key}: '{word}' is not an integer") from None

@@ -76,7 +76,7 @@ def mark_fraction(run: Run, counters: Counters, flow: Flow) -> tuple[float, str]
     seen = [_at_queue(counters, queue, name) for queue in queues]
     packets = max((part.packets for part in seen), default=0)
     if not packets:
-        raise MeasureError(f"no queue on the path of flow '{name}' counted its packets")
+        raise MeasureError(f"no packet counters of queues on the path of flow '{name}'")
     return min(sum(part.marks for part in seen) / packets, 1.0), "marks / packets at the queues"
 
 

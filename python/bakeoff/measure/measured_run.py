@@ -106,7 +106,7 @@ def flow_of(run: Run, flow: str | int) -> Flow:
     flows = run.flows
     if isinstance(flow, int):
         if not 1 <= flow <= len(flows):
-            raise MeasureError(f"no flow {flow}; there are {len(flows)}")
+            raise MeasureError(f"no flow {flow}; expected at most {len(flows)}")
         return flows[flow - 1]
     name = _only([each.name for each in flows], flow, "flow", run.run)
     return next(each for each in flows if each.name == name)
@@ -117,7 +117,7 @@ def flows_of(run: Run, pattern: str | None) -> list[Flow]:
     names = [each.name for each in run.flows]
     chosen = names if pattern is None else _meant(names, pattern)
     if not chosen:
-        raise MeasureError(f"no flow '{pattern}' in {run.run}; there are: {', '.join(names) or 'none'}")
+        raise MeasureError(f"no flow '{pattern}' in {run.run}; expected one of: {', '.join(names) or 'none'}")
     return [each for each in run.flows if each.name in chosen]
 
 
@@ -135,7 +135,7 @@ def delayed_of(run: Run, name: str | int | None) -> tuple[Traffic, Literal["flow
     if isinstance(name, str) and _meant([each.name for each in run.probes], name):
         return probe_of(run, name), "probe"
     if name is None:
-        raise MeasureError("names neither a flow nor a probe")
+        raise MeasureError("unknown flow or probe")
     return flow_of(run, name), "flow"
 
 

@@ -67,7 +67,7 @@ def _share(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge =
     beside = [other for other, part in run.summary.flows.items() if part.bottleneck == queue]
     total = sum(goodput(run, other, begin=begin, end=end) for other in beside)
     if not total:
-        raise MeasureError("no flow got anything")
+        raise MeasureError("no flow received data")
     return goodput(run, name, begin=begin, end=end) / total
 
 

@@ -71,9 +71,7 @@ def _over_time(of: str) -> Take:
             else:
                 found = distribution(run.samples.of("queue", name, metric, window)[1])
         if found is None:
-            raise MeasureError(
-                f"no delays of queue '{queue or name}'; queues on the egress side have them, dualpi2's as L and C too"
-            )
+            raise MeasureError(f"no delays of queue '{queue or name}'; expected an egress queue, or L or C of dualpi2")
         return float(getattr(found, of))
 
     return take

@@ -29,7 +29,7 @@ def window_of(run: Run, *, end: End = "text", last_s: float | None = None) -> Wi
     if end == "text":
         return start, stop
     if last_s is None:
-        raise MeasureError("the window of the suite's code needs the time of the flow's last sample")
+        raise MeasureError("the suite's window needs the time of the flow's last sample")
     return last_s - (stop - start) - 1, last_s - 1
 
 
@@ -81,7 +81,7 @@ def goodput_of(
             return goodput(time, received, window)
     if stop <= window[0] or start > window[1] - run.sample_interval_s:
         raise MeasureError(
-            f"flow '{name}' is to send from {start:g} s to {stop:g} s, and the window is {window[0]:g} s to"
+            f"flow '{name}' sends from {start:g} s to {stop:g} s, outside the window of {window[0]:g} s to"
             f" {window[1]:g} s"
         )
     if not seen and counters.flow(name).received_bytes != 0:

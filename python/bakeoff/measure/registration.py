@@ -84,7 +84,7 @@ def family(  # noqa: PLR0917 (a line of a table)
 def known(value: float | None, what: str) -> float:
     """The value; MeasureError for None."""
     if value is None:
-        raise MeasureError(f"{what} could not be taken")
+        raise MeasureError(f"{what} cannot be measured")
     return float(value)
 
 

@@ -92,7 +92,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     changed = cut.changes(run, given.window)
     phases = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
     if changed and not phases:
-        given.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
+        given.missing.append(f"phases: {len(changed)} changes in the window; expected at most {cut.MOST - 1}")
     found = Summary(
         format=FORMAT,
         suite=run.suite,
@@ -179,7 +179,7 @@ def _flow(given: _Inputs, flow: RunFlow) -> Flow:
     at = f"flows.{name}"
     if name not in given.sampled:
         # One line, in the place of one for each measure of what was never there.
-        given.missing.append(f"{at}: no samples, because its receiver never heard of it; it has no rate, RTT and marks")
+        given.missing.append(f"{at}: no samples: no packet arrived; no rate, RTT and marks")
         tried = replace(given, missing=[]).tried
     counted = counters.flow(name)
     tcp = flow.transport == "tcp"
@@ -335,7 +335,7 @@ def _probe(given: _Inputs, probe: RunProbe) -> Probe:
 def _loss(given: _Inputs, probe: str) -> float:
     """Without a count of what was sent, as of netperf's probes, a probe without losses is not told from one with."""
     if given.counters.probe(probe).sent is None:
-        raise MeasureError(f"it is not known how many requests probe '{probe}' sent")
+        raise MeasureError(f"unknown number of requests of probe '{probe}'")
     return lost_share(given.samples, "probe", probe, given.window)
 
 

@@ -79,11 +79,11 @@ def _split(
         for axis in chosen or ():
             if axis not in rest and axis != ALL:
                 why = "is along x" if axis == x else "does not vary"
-                raise PlotError(f"{option}: '{axis}' {why}; what is left is: {', '.join(rest) or 'nothing'}")
+                raise PlotError(f"{option}: '{axis}' {why}; expected one of: {', '.join(rest) or 'nothing'}")
     if lines is not None and panels is not None and ALL not in (*lines, *panels):
         missing = [axis for axis in rest if axis not in lines and axis not in panels]
         if missing:
-            raise PlotError(f"lines, panels: neither has '{missing[0]}', which varies, too")
+            raise PlotError(f"lines, panels: missing axis '{missing[0]}'")
     if lines is not None:
         lined = rest if ALL in lines else [axis for axis in rest if axis in lines]
     elif panels is not None:
@@ -340,14 +340,16 @@ def _chosen_x(matrix: Matrix, x: str | None) -> str:
     names = ", ".join(matrix.axes) or "none"
     if x is not None:
         if x not in matrix.axes:
-            raise PlotError(f"{matrix.title}: nothing varies along '{x}'; the axes are: {names}")
+            raise PlotError(f"{matrix.title}: unknown axis '{x}'; expected one of: {names}")
         if matrix.numeric(x) is None:
-            raise PlotError(f"{matrix.title}: the labels of '{x}' are no numbers of one unit; draw a heatmap or bars")
+            raise PlotError(
+                f"{matrix.title}: labels of '{x}' are not numbers of one unit; expected --kind heatmap or bars"
+            )
         return x
     able = [axis for axis in matrix.axes if matrix.numeric(axis) is not None]
     if not able:
         raise PlotError(
-            f"{matrix.title}: no axis has numbers for labels; the axes are: {names}; draw a heatmap or bars"
+            f"{matrix.title}: no axis with numeric labels; the axes are: {names}; expected --kind heatmap or bars"
         )
     return max(able, key=lambda axis: len(matrix.axes[axis]))
 
@@ -364,8 +366,8 @@ def facets_of(matrix: Matrix, axes: Sequence[str]) -> list[Key]:
 def too_many(n: int, axes: Sequence[str]) -> BakeoffError:
     """That there would be too many panels."""
     return PlotError(
-        f"{n} panels for {' and '.join(axis for axis in axes if axis)}; at most {MOST_PANELS} in one picture: choose "
-        "runs with a pattern, such as 'suite/scenario/*pie*'"
+        f"{n} panels for {' and '.join(axis for axis in axes if axis)}"
+        f"; expected at most {MOST_PANELS} in one picture: select runs with a pattern, such as 'suite/scenario/*pie*'"
     )
 
 

@@ -105,8 +105,8 @@ def axis_of(name: str) -> Axis:
         return Axis(path, name, unit or "1", scale, expression=True, bounds=found.limits)
     if "." not in name:
         raise PlotError(
-            f"measure: unknown '{name}'; expected one of {', '.join(names())}, a place in summary.json such as "
-            "flows.*.srtt_s.max, or an expression of claims such as 'share(1)'"
+            f"measure: unknown '{name}'; expected one of {', '.join(names())}, a path in summary.json such as "
+            "flows.*.srtt_s.max, or a claim expression such as 'share(1)'"
         )
     return _axis(name, name, CATALOGUE.of_path(name))
 

@@ -111,7 +111,7 @@ def charts(
     given = list(results)
     table = [row for row in rows(given, choose_references(given, reference), metric) if row.flows]
     if not table:
-        raise PlotError("no finished run has a flow to draw; --kind queue draws runs without flows")
+        raise PlotError("no flows in finished runs; expected --kind queue for runs without flows")
     parts: dict[str, dict[tuple[str, ...], Chart]] = {}
     for scenario in dict.fromkeys((row.suite, row.scenario) for row in table):
         part = [row for row in table if (row.suite, row.scenario) == scenario]
@@ -119,12 +119,14 @@ def charts(
             parts.setdefault(re.sub(r"[^\w.()+-]", "_", name), {})[at] = chart
     if len(parts) > MOST_CHARTS:
         raise PlotError(
-            f"{len(parts)} bar charts of {len(table)} runs; at most {MOST_CHARTS} at a time: choose runs with a "
-            "pattern, or draw one picture of all with --kind sweep or heatmap"
+            f"{len(parts)} bar charts of {len(table)} runs; expected at most {MOST_CHARTS}: select runs with a "
+            "pattern, or use --kind sweep or heatmap"
         )
     many = max(map(len, parts.values()))
     if many > MOST_PANELS:
-        raise PlotError(f"{many} panels in one picture of bars; at most {MOST_PANELS}: --panels with fewer axes")
+        raise PlotError(
+            f"{many} panels in one picture of bars; expected at most {MOST_PANELS}: use --panels with fewer axes"
+        )
     whole = finished(given)
     looked = flow_styles(whole)
     tools = {_name(one): [flow for flow, _ in control_connections(one)] for one in whole}
@@ -143,7 +145,9 @@ def _planned(part: Sequence[Row], x: str | None, wanted: Sequence[str]) -> Itera
     for axis in [*([x] if x is not None else []), *(axis for axis in wanted if axis != ALL)]:
         if axis not in axes:
             names = ", ".join(axes) or "none"
-            raise PlotError(f"bars: '{axis}' is no axis of {part[0].suite}/{part[0].scenario}; there are: {names}")
+            raise PlotError(
+                f"bars: '{axis}' is not an axis of {part[0].suite}/{part[0].scenario}; expected one of: {names}"
+            )
     varied = [axis for axis in axes if len({row.axes.get(axis) for row in part}) > 1]
     free = [axis for axis in axes if not _names_flows(axis, part)]
     few = [a for a in free if a in varied and len({row.axes.get(a) for row in part}) <= _MOST_GROUPS]

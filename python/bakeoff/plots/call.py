@@ -42,7 +42,7 @@ def call(several: Sequence[PlottedRun]) -> Picture:
     calls = lines(several, lambda _, flow: offered_bps(flow) is not None)
     others = lines(several, lambda _, flow: offered_bps(flow) is None)
     if not calls:
-        raise MeasureError(f"{run_labels.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no call; expected a UDP flow with a rate")
     queues = list(dict.fromkeys(s.bottlenecks[f.name] for line in others for s, f in line.members))
     one_way = all(_one_way_known(plotted, flow) for line in calls for plotted, flow in line.members)
     probes = not one_way and any(("probe", p.name, "rtt") in s.samples for s in several for p in s.run.probes)

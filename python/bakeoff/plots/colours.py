@@ -85,6 +85,6 @@ def asked_colours(run: Run) -> dict[str, str]:
     for name, colour in colours.items():
         if not is_color_like(colour):
             raise PlotError(
-                f"present.colours.{name}: '{colour}' is no colour; expected a name such as 'teal', or '#0072B2'"
+                f"present.colours.{name}: '{colour}': invalid colour; expected a name such as 'teal', or '#0072B2'"
             )
     return colours

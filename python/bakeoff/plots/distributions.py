@@ -52,7 +52,7 @@ def fct_cdf(several: Sequence[PlottedRun]) -> Picture:
         if times:
             parts.append((line, _array(times)))
     if not parts:
-        raise MeasureError(f"{run_labels.title(several[0].result)}: no short flow came to its end; fct_cdf is theirs")
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no finished short flows, which fct_cdf needs")
     return _cumulative(several, parts, "flow completion time [s]", log=True)
 
 
@@ -94,9 +94,7 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
     both = [(rates, "goodput [Mbit/s]", "Mbit/s"), (delays, "round-trip time [ms]", "ms")]
     both = [part for part in both if part[0]]
     if not both:
-        raise MeasureError(
-            f"{run_labels.title(several[0].result)}: no flow and no probe has samples in the steady state"
-        )
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no samples of flows or probes in the steady state")
     most = max(len(part[0]) for part in both)
     notes = [*caption.lines(several), _boxes_are(several), *caption.averaged(several)]
     made = titled(
@@ -233,7 +231,7 @@ def _answers(several: Sequence[PlottedRun]) -> list[tuple[Line, Array, PlottedRu
             look = Line(label, colour, "os^DvP<>"[at % 8], dash=DASHES[at // len(SERIES) % len(DASHES)])
             found.append((look, rtt * 1e3, plotted, probe))
     if not found:
-        raise MeasureError(f"{run_labels.title(several[0].result)}: no probe was answered in the steady state")
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no answered probes in the steady state")
     return found
 
 

@@ -78,7 +78,7 @@ def figure(
     values = [dot for row in rows.values() for dot in row.values()]
     unknown = next((name for row in rows.values() for name in row if name not in looks), None)
     if unknown is not None:
-        raise PlotError(f"'{unknown}' has no look; there are: {', '.join(looks) or 'none'}")
+        raise PlotError(f"'{unknown}': unknown look; expected one of: {', '.join(looks) or 'none'}")
     if not 0 < len(values) <= MOST_DOTS:
         raise PlotError(f"{len(values)} dots; expected 1 to {MOST_DOTS}")
     bad = next((dot for dot in values if not isfinite(dot.value) or (log and dot.value <= 0)), None)

@@ -83,8 +83,8 @@ def width_of(text: str) -> float:
     width = float(match[1]) * _INCHES[match[2]] if match else 0.0
     if not _LEAST_WIDTH <= width <= _MOST_WIDTH:
         raise PlotError(
-            f"--width: '{text}'; expected {_LEAST_WIDTH:g}in to {_MOST_WIDTH:g}in, or the same in mm, cm or pt: a "
-            "column of a journal has some 3.5in"
+            f"--width: '{text}'; expected {_LEAST_WIDTH:g}in to {_MOST_WIDTH:g}in, or the same in mm, cm or pt (a "
+            "journal column is 3.5in)"
         )
     return width
 
@@ -144,7 +144,7 @@ def campaign(
     if kind == "bars":
         return bars.charts(results, x=x, panels=panels or ())
     if kind not in ("sweep", "heatmap"):
-        raise PlotError(f"plot kind: '{kind}' is of single runs, not of a campaign")
+        raise PlotError(f"plot kind: '{kind}' draws single runs; expected a kind for campaigns")
     made = {}
     for matrix in matrices(results):
         if kind == "sweep":
@@ -201,12 +201,12 @@ def of_several(
 def _known(name: str, scale: Scale) -> Kind:
     chosen = kind_of(name)
     if chosen.draw is None:
-        raise PlotError(f"plot kind: '{name}' is of a campaign, not of single runs")
+        raise PlotError(f"plot kind: '{name}' draws campaigns; expected a kind for single runs")
     if scale not in SCALES:
         raise PlotError(f"scale: unknown '{scale}'; expected {', '.join(SCALES)}")
     if scale != "auto" and not chosen.scales:
         able = ", ".join(one.name for one in KINDS if one.scales)
-        raise PlotError(f"scale: '{name}' has no scales; these have: {able}")
+        raise PlotError(f"scale: '{name}' has no scales; expected one of: {able}")
     return chosen
 
 
@@ -214,7 +214,7 @@ def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[s
     chosen = _known(name, scale)
     assert chosen.draw is not None
     if len(results) > MOST_OVERLAID:
-        raise PlotError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
+        raise PlotError(f"{len(results)} runs in one picture; expected at most {MOST_OVERLAID}")
     plotted = [PlottedRun(result, label) for result, label in zip(results, names or labels(results), strict=True)]
     for one in plotted:
         _ = one.samples

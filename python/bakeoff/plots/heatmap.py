@@ -110,14 +110,12 @@ def two_axes(matrix: Matrix, x: str | None, y: str | None) -> tuple[str, str]:
     for axis in (x, y):
         if axis is not None and axis not in matrix.axes:
             names = ", ".join(matrix.axes) or "none"
-            raise PlotError(f"{matrix.title}: nothing varies along '{axis}'; the axes are: {names}")
+            raise PlotError(f"{matrix.title}: unknown axis '{axis}'; expected one of: {names}")
     if x is not None and x == y:
-        raise PlotError(f"x and y: both are '{x}'; a heat map has two axes")
+        raise PlotError(f"x and y: both are '{x}'; expected two different axes")
     by_size = sorted(matrix.axes, key=lambda axis: (matrix.numeric(axis) is None, -len(matrix.axes[axis])))
     free = [axis for axis in by_size if axis not in (x, y)]
     chosen = [axis if axis is not None else (free.pop(0) if free else None) for axis in (x, y)]
     if chosen[0] is None or chosen[1] is None:
-        raise PlotError(
-            f"{matrix.title}: a heat map has two axes; what varies is: {', '.join(matrix.axes) or 'nothing'}"
-        )
+        raise PlotError(f"{matrix.title}: a heatmap needs two axes; the axes are: {', '.join(matrix.axes) or 'none'}")
     return chosen[0], chosen[1]

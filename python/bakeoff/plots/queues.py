@@ -88,7 +88,7 @@ def queue_lines(several: Sequence[PlottedRun]) -> list[tuple[PlottedRun, str, Li
         found += [(plotted, name) for name in at or sampled]
     if not found:
         raise MeasureError(
-            f"{run_labels.title(several[0].result)}: no queue was sampled; only queues that measure their delay are"
+            f"{run_labels.title(several[0].result)}: no queue samples; expected a queue that measures its delay"
         )
     left_out = len(found) - MOST_LINES
     if left_out > 0:

@@ -100,7 +100,7 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
 
     drawn = [line for line in lines(several) if any(f.transport == "tcp" for _, f in line.members)]
     if not any(s.every(f.name, "cwnd") for line in drawn for s, f in line.members):
-        raise MeasureError(f"{run_labels.title(several[0].result)}: no congestion window of a flow was sampled")
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no samples of a congestion window")
     alphas = [line for line in drawn if any(s.traced(f.name, "alpha") is not None for s, f in line.members)]
     by_control = _split(drawn)
     made = panels.picture(several, len(by_control) + bool(alphas))
@@ -130,7 +130,7 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
             _windows(panel, line, [a for s, f in line.members if (a := s.traced(f.name, "alpha")) is not None])
         panels.over_time(panel, several)
     if not drawn or all(panel.extent is None for panel in made.panels):
-        raise MeasureError(f"{run_labels.title(several[0].result)}: no flow has a congestion window; cwnd is TCP's")
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no congestion window; expected a TCP flow")
     entries: list[Artist] = [panels.line_entry(line) for line in drawn]
     if shown_thresholds:
         entries.append(Line2D([], [], color="#555555", linestyle=":", linewidth=1, label="ssthresh of the same colour"))
@@ -162,7 +162,7 @@ def _need_samples(several: Sequence[PlottedRun]) -> None:
     if any(plotted.flows for plotted in several) or has_delays(several):
         return
     has = "; --kind queue draws its queues" if any(plotted.samples.names("queue") for plotted in several) else ""
-    raise MeasureError(f"{run_labels.title(several[0].result)}: has neither a flow nor a probe with answers{has}")
+    raise MeasureError(f"{run_labels.title(several[0].result)}: neither flows nor answered probes{has}")
 
 
 def rate_panels(

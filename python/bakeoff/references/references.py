@@ -206,12 +206,12 @@ def load_file(file: Path) -> list[Reference]:
     try:
         text = files.read(file, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ClaimError(f"{file}: cannot be read: {reason}") from None
     try:
         return _references(file, text)
     except csv.Error as error:
-        raise ClaimError(f"{file}: no CSV: {error}") from None
+        raise ClaimError(f"{file}: invalid CSV: {error}") from None
 
 
 def _references(file: Path, text: str) -> list[Reference]:
@@ -219,14 +219,14 @@ def _references(file: Path, text: str) -> list[Reference]:
         reader = csv.DictReader(stream)
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
         if missing:
-            raise ClaimError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed, sd, n]")
+            raise ClaimError(f"{file}: missing column '{missing[0]}'; expected {', '.join(_COLUMNS)}[, seed, sd, n]")
         return [_row(file, reader.line_num, line) for line in reader]
 
 
 def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
     short = [column for column in _COLUMNS if cells[column] is None]
     if short:
-        raise ClaimError(f"{file}:{line}: {short[0]} is missing; expected a value for each column")
+        raise ClaimError(f"{file}:{line}: missing {short[0]}; expected a value per column")
     measure, unit, value = _IN_FILES.get(cells["measure"], cells["measure"]), cells["unit"], cells["value"]
     if measure not in MEASURES:
         raise ClaimError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(MEASURES)}")

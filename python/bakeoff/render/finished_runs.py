@@ -68,7 +68,7 @@ class FinishedRuns:
         """The one run that a name or a glob means. BakeoffError if it means several."""
         names = self.names(name)
         if len(names) > 1:
-            raise RenderError(f"'{name}' names {len(names)} runs, such as {names[0]} and {names[1]}; expected one")
+            raise RenderError(f"'{name}' matches {len(names)} runs, such as {names[0]} and {names[1]}; expected one")
         return names[0]
 
     def repetitions(self, names: Sequence[str]) -> list[Result]:
@@ -76,7 +76,7 @@ class FinishedRuns:
         found = [result for name in names for result in self.by_name[name]]
         self._looked_at += len(found)
         if self._looked_at > MOST_LOOKED_AT:
-            raise RenderError(f"the page looks at more than {MOST_LOOKED_AT:,} results; expected fewer")
+            raise RenderError(f"the page reads more than {MOST_LOOKED_AT:,} results; expected fewer")
         return found
 
     def _why(self, name: str) -> str:

@@ -59,10 +59,7 @@ def rendered(template: Path, functions: Mapping[str, Answer]) -> Page:
         finally:
             process.kill()
     if message is None:
-        raise RenderError(
-            f"{template}: the process that rendered it was ended by the system; it takes too much processor time or "
-            "memory in one step"
-        )
+        raise RenderError(f"{template}: rendering was killed; it exceeded the limit of CPU time or memory")
     if "failed" in message:
         source = template if message["template"] == name else template.parent / message["template"]
         raise RenderError(f"{source}:{message['line']}: {message['failed']}")
@@ -131,17 +128,17 @@ def _sources(folder: Path) -> Answer:
     def source(*args: Any, **named: Any) -> str:  # noqa: ANN401 (what a template has)
         """The text of a file in the template's folder or below it."""
         if len(args) != 1 or named or not isinstance(args[0], str):
-            raise RenderError("include: expected the name of a file, and nothing else")
+            raise RenderError("include: expected a file name only")
         name = args[0]
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name or not files.is_below(folder / path, folder):
-            raise RenderError(f"include: '{name}' lies outside of the template's folder; expected a file inside of it")
+            raise RenderError(f"include: '{name}' is outside the template's folder; expected a file inside it")
         try:
             return files.read(folder / path, LARGEST_TEMPLATE).decode()
         except OSError as error:
             raise RenderError(f"include: '{name}' cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise RenderError(f"include: '{name}' is no text in UTF-8") from None
+            raise RenderError(f"include: '{name}' is not UTF-8") from None
 
     return source
 

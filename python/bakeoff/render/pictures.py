@@ -50,13 +50,13 @@ class Pictures:
 
     def _made(self, name: str, of: tuple[Any, ...], extension: str, draw: Callable[[], bytes]) -> str:
         if self.folder is None:
-            raise RenderError("the page is printed, and a picture needs a file beside it; say where with --out")
+            raise RenderError("a picture needs a page in a file; expected --out")
         if extension not in FORMATS:
             raise RenderError(f"format: '{extension}'; expected {' or '.join(FORMATS)}")
         path = f"{self.folder}/{file_name(name)}.{extension}"
         if path in self._of:
             if self._of[path] != of:
-                raise RenderError(f"two pictures would have the name '{path}'; give one of them another, with name=")
+                raise RenderError(f"duplicate picture name '{path}'; expected unique names, set with name=")
             return path
         if len(self.made) == MOST_PICTURES:
             raise RenderError(f"more than {MOST_PICTURES} pictures; expected fewer")
@@ -77,12 +77,12 @@ def _drawn(
     chosen = kinds.kind(kind)
     if chosen.of == "run":
         if measure or x or y:
-            raise RenderError(f"'{kind}' takes no measure, x or y; those are for sweep and heatmap")
+            raise RenderError(f"'{kind}': measure, x and y are only valid for sweep and heatmap")
         figure = draw.overlay(results, kind, scale=scale, names=names)
     else:
         made = list(draw.campaign(results, kind, measure=measure, x=x, y=y).values())
         if len(made) != 1:
-            raise RenderError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
+            raise RenderError(f"'{kind}' of runs of {len(made)} scenarios; expected runs of one")
         figure = made[0]
     return _saved(figure, extension)
 

@@ -41,7 +41,7 @@ def difference(template: Path, path: Path) -> str | None:
             asked = question(name, args, named)
             if asked not in known:
                 unknown.append(asked)
-                raise RenderError(f"the results were never asked for {asked}")
+                raise RenderError(f"no recorded value for {asked}")
             return known[asked]
 
         return answer
@@ -53,7 +53,7 @@ def difference(template: Path, path: Path) -> str | None:
             return f"{path}: is not current: {error}; render it again"
         raise
     if left := known.keys() - page.answers.keys():
-        return f"{path}: is not current: the template does not ask for {min(left)} any more; render it again"
+        return f"{path}: out of date: the template no longer uses {min(left)}; render it again"
     try:
         there = files.read(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -64,7 +64,7 @@ def difference(template: Path, path: Path) -> str | None:
     number = next(
         (at for at, (one, other) in enumerate(lines, 1) if one != other), min(map(_lines, (there, page.text)))
     )
-    return f"{path}:{number}: is not what {template} gives; render it again"
+    return f"{path}:{number}: differs from {template}; render it again"
 
 
 def answers(page: Path) -> dict[str, Any]:
@@ -73,7 +73,9 @@ def answers(page: Path) -> dict[str, Any]:
     try:
         return jsonfile.read(path, _LARGEST, dict[str, Any])
     except OSError as error:
-        raise RenderError(f"{path}: cannot be read: {error.strerror}; 'bakeoff render --record' writes it") from None
+        raise RenderError(
+            f"{path}: cannot be read: {error.strerror}; expected the file of 'bakeoff render --record'"
+        ) from None
 
 
 def _lines(text: str) -> int:

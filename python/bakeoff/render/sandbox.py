@@ -154,7 +154,7 @@ def error_message(error: Exception, functions: list[str]) -> str:  # noqa: PLR09
                 return f"a range of more than {MAX_RANGE:,} numbers; expected a shorter one"
             return f"{text}; expected a smaller one"
         case TemplateNotFound():
-            return f"there is no template '{text}' beside this one"
+            return f"unknown template '{text}' in this folder"
         case SecurityError():
             return f"{text.rstrip('.')}; a template may not do that"
         case TemplateSyntaxError():
@@ -162,14 +162,13 @@ def error_message(error: Exception, functions: list[str]) -> str:  # noqa: PLR09
         case UndefinedError():
             word = text.removeprefix("'").partition("'")[0] if text.endswith("is undefined") else ""
             near = get_close_matches(word, functions, n=1) if word else []
-            hint = f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(functions)}" if word else ""
+            known = f"; expected one of: {', '.join(functions)}" if word else ""
+            hint = f"; did you mean '{near[0]}'?" if near else known
             return f"{text}{hint}"
         case TemplateRuntimeError():
             return text
         case OSError(errno=errno.EMFILE):
-            return (
-                f"needs a part of Python that a template does not have, such as a codec other than {', '.join(_CODECS)}"
-            )
+            return f"needs a module that templates do not have; available codecs: {', '.join(_CODECS)}"
     return f"{text or type(error).__name__}"
 
 
@@ -209,7 +208,7 @@ def _ask(name: str, args: list[Any], named: dict[str, Any]) -> Any:  # noqa: ANN
         raise Refused(f"{name}: a value of type {type(value).__name__}; expected texts, numbers, lists or mappings")
 
     _tell({"ask": name, "args": args, "named": named}, plain)
-    answer = json.loads(sys.stdin.buffer.readline() or b'{"error": "nobody answers any more"}')
+    answer = json.loads(sys.stdin.buffer.readline() or b'{"error": "connection closed"}')
     if "error" in answer:
         raise Refused(answer["error"])
     return answer["value"]

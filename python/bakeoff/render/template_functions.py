@@ -99,7 +99,7 @@ class Functions:
         if picture_kinds.kind(kind).of == "run":
             found = [self._of_seed(one, seed) for one in names]
         elif called:
-            raise RenderError(f"plot: '{kind}' is of a campaign, whose runs have no words of their own")
+            raise RenderError(f"plot: '{kind}' draws a campaign; expected runs without labels")
         if name is None:
             name = "-".join([*(names[:1] if len(names) == 1 else [names[0], "and", str(len(names) - 1)]), kind])
         of = (names, called, kind, seed, str(options))
@@ -112,7 +112,7 @@ class Functions:
             if result.run.seed == seed:
                 return result
         have = ", ".join(str(result.run.seed) for result in found)
-        raise RenderError(f"{name}: no repetition with seed {seed}; there are: {have}")
+        raise RenderError(f"{name}: no repetition with seed {seed}; expected one of: {have}")
 
     def measure(
         self,
@@ -236,14 +236,14 @@ class Functions:
         """
         if columns is None:
             if isinstance(run, dict):
-                raise RenderError("table: runs with words of their own need 'columns'")
+                raise RenderError("table: missing 'columns' for runs with labels")
             return self._whole_table(run, rows=rows, sort=sort, where=where, reference=reference)
         if rows != "runs":
-            raise RenderError(f"table: rows '{rows}' of one's own columns; expected rows of runs, or no columns")
+            raise RenderError(f"table: rows '{rows}' with custom columns; expected rows 'runs', or no columns")
         # What the template itself says may be Markdown, as everything else in it.
         heads = _as_markdown(columns) if isinstance(columns, dict) else {name: name for name in columns}
         if not heads:
-            raise RenderError("table: columns: expected names of columns or measures, at least one")
+            raise RenderError("table: columns: expected one or more names of columns or measures")
         labels = (
             _as_markdown({word: self._store.one(name) for word, name in run.items()}) if isinstance(run, dict) else {}
         )
@@ -368,7 +368,7 @@ def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[f
     by_seed = {short: {int(one.run.seed): one for one in several} for short, several in chosen.items()}
     seeds = sorted(set[int].intersection(*map(set, by_seed.values())))
     if not seeds:
-        raise RenderError(f"measure: '{text}': its runs have no seed in common")
+        raise RenderError(f"measure: '{text}': its runs have no seeds in common")
     values = []
     for seed in seeds:
         runs = {short: of[seed] for short, of in by_seed.items() if short is not None}
@@ -425,7 +425,7 @@ def _in_order(flat: Mapping[str, Mapping[str, filters.Value]], sort: str | None,
         kept = [found[index] for index in places]
         places = [places[at] for at in filters.order(kept, sort)]
     if not places:
-        raise RenderError(f"table: no run of {len(names)} has {condition}")
+        raise RenderError(f"table: none of {len(names)} runs matches {condition}")
     return [names[index] for index in places]
 
 

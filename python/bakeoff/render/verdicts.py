@@ -41,7 +41,7 @@ class Verdicts:
 
     def _chosen(self, pattern: object) -> list[Claim]:
         if not isinstance(pattern, str) or not pattern:
-            raise RenderError(f"claim: {pattern!r}; expected a name such as 'DOCUMENT/CLAIM', or a glob on such names")
+            raise RenderError(f"claim: {pattern!r}; expected a name such as 'DOCUMENT/CLAIM', or a glob")
         if self._claims is None:
             self._claims = load()
         exact = [claim for claim in self._claims if pattern in (claim.name, claim.document)]
@@ -51,14 +51,16 @@ class Verdicts:
         """The one claim of this name, as the catalog has it; no run is needed."""
         found = self._chosen(name)
         if len(found) != 1:
-            raise RenderError(f"claim: '{name}' names {len(found)} claims, such as {found[0].name}; expected one")
+            raise RenderError(f"claim: '{name}' matches {len(found)} claims, such as {found[0].name}; expected one")
         return cannot(found[0], "it was not asked for")
 
     def one(self, name: object) -> Decided:
         """The one claim of this name. BakeoffError if a glob means several."""
         found = self.of(name)
         if len(found) != 1:
-            raise RenderError(f"claim: '{name}' names {len(found)} claims, such as {found[0].claim.name}; expected one")
+            raise RenderError(
+                f"claim: '{name}' matches {len(found)} claims, such as {found[0].claim.name}; expected one"
+            )
         return found[0]
 
     def _decided(self, claims: Sequence[Claim]) -> list[Decided]:
@@ -89,7 +91,7 @@ class Verdicts:
         if can:
             more = f" and {len(can) - 1} more" if len(can) > 1 else ""
             raise RenderError(
-                f"no run '{can[0].key}'{more} in {self._store.root}, which a claim is decided by; "
-                "'bakeoff verify' does those that are missing"
+                f"no run '{can[0].key}'{more} in {self._store.root}, which a claim needs; do the missing runs with "
+                "'bakeoff verify'"
             )
         return refused

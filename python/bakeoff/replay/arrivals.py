@@ -70,7 +70,7 @@ def pattern(name: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
     BakeoffError if there is none of this name, or if it has no packets or more than `MOST_DRAWN` at this rate.
     """
     if name not in _PATTERNS:
-        raise ReplayError(f"no pattern '{name}'; expected {', '.join(_PATTERNS)} or a file")
+        raise ReplayError(f"unknown pattern '{name}'; expected {', '.join(_PATTERNS)} or a file")
     if rate_bps < 1:
         raise ReplayError(f"--rate: pattern '{name}' at {rate_bps} bit/s has no packets; expected a rate above zero")
     draw = random.Random(f"{name}/{seed}")  # noqa: S311 (a pattern is to be repeatable)
@@ -93,16 +93,14 @@ def read(path: Path) -> Arrivals:
     try:
         content = files.read(path, _LARGEST)
         if content.count(b"\n") > _MOST + 1:
-            raise ReplayError(
-                f"{path}: has more than {_MOST:,} lines; expected one for each packet, and no more packets"
-            )
+            raise ReplayError(f"{path}: has more than {_MOST:,} lines; expected fewer, one per packet")
         lines = content.decode().splitlines()
     except OSError as error:
         raise ReplayError(
             f"{path}: {error.strerror}; expected a CSV file or one of the patterns {', '.join(_PATTERNS)}"
         ) from error
     except UnicodeDecodeError:
-        raise ReplayError(f"{path}: is no text; expected a CSV file with the columns {','.join(HEADER)}") from None
+        raise ReplayError(f"{path}: not a text file; expected a CSV file with the columns {','.join(HEADER)}") from None
     rows = csv.reader(lines)
     try:
         if tuple(next(rows, ())) != HEADER:
@@ -111,10 +109,10 @@ def read(path: Path) -> Arrivals:
     except csv.Error as error:
         raise ReplayError(f"{path}:{rows.line_num}: {error}; expected {','.join(HEADER)}") from None
     if not packets:
-        raise ReplayError(f"{path}: no arrivals; expected a line for each packet under the header")
+        raise ReplayError(f"{path}: no arrivals; expected a line per packet after the header")
     for number, (one, next_one) in enumerate(itertools.pairwise(packets), 3):
         if next_one.ns < one.ns:
-            raise ReplayError(f"{path}:{number}: time_s is before that of the packet above; expected order of time")
+            raise ReplayError(f"{path}:{number}: time_s decreases; expected packets in order of time")
     return Arrivals(path.stem, tuple(packets))
 
 
@@ -136,7 +134,7 @@ def _row(row: list[str], place: str) -> Arrival:
     except (ValueError, OverflowError):
         raise ReplayError(f"{place}: time_s: '{_short(time_s)}'; expected seconds, such as 0.001211") from None
     if ns < 0:
-        raise ReplayError(f"{place}: time_s: {_short(time_s)} is negative")
+        raise ReplayError(f"{place}: time_s: {_short(time_s)} is negative; expected 0 or more")
     return Arrival(
         ns,
         _whole(size, MIN_BYTES, MAX_BYTES, f"{place}: bytes"),

@@ -59,6 +59,6 @@ def simulate(
     except ValueError as error:
         raise ReplayError(f"qdisc: {error}") from error
     if answer["left"]:
-        raise ReplayError(f"{port.qdisc}: {answer['left']} packets stay in our queue for ever")
+        raise ReplayError(f"{port.qdisc}: {answer['left']} packets never leave the simulated queue")
     departures = tuple((d["packet"], d["at"], d["ecn"]) for d in answer["departures"])
     return Replayed(times, departures, answer["show"], hashes, answer["late"])

@@ -1,6 +1,6 @@
-"""The results folder: the only hand-over between engines and everything after them.
+"""The results folder: the only interface between engines and everything that reads results.
 
-docs/results-folder.md has the form; `read` and `scan` are the way in, `writing` and `seal` the way out.
+docs/results-folder.md defines the format. `read` and `scan` read it; `writing` and `seal` write it.
 """
 
 from bakeoff.errors import HalfWrittenError

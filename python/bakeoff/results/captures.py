@@ -1,4 +1,4 @@
-"""How much the captures of a run and of a campaign may take: they grow with every packet, until a disk is full."""
+"""Size limits of packet captures, per run and per campaign; without one a capture could fill the disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_CAMPAIGN: Final = "BAKEOFF_CAMPAIGN_CAPTURES"
 
 
 def of_run() -> int:
-    """Bytes of all captures of one run on a real kernel; the simulator's are in its budget of memory."""
+    """Limit for the captures of one run on a real kernel (bytes); the simulator counts them in its memory budget."""
     return _from_env(OF_RUN, 4_000_000_000)
 
 

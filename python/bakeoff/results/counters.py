@@ -1,6 +1,6 @@
-"""counters.json: what an engine counted over a whole run, as records that say whether a file is one.
+"""counters.json: the counters of a whole run, as records that validate the file.
 
-Keys that no measure reads are not looked at. An engine leaves out what it cannot count.
+Keys that no measure reads are ignored. An engine omits counters that it does not have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 
 
 class Histogram(Record, frozen=True, kw_only=True):
-    """How often something took how long; without any of it, only `n` is there."""
+    """A distribution of durations; if empty, only `n` is present."""
 
     n: Count
     mean_s: Seconds | None = None
@@ -38,7 +38,7 @@ class Histogram(Record, frozen=True, kw_only=True):
 
 
 class Flow(Record, frozen=True, kw_only=True):
-    """What the ends of a flow counted."""
+    """Counters of the end points of a flow."""
 
     cc: str | None = None
     ecn: str | None = None
@@ -62,7 +62,7 @@ class Flow(Record, frozen=True, kw_only=True):
 
 
 class FlowAtQueue(Record, frozen=True, kw_only=True):
-    """What a queue did with one flow's packets."""
+    """Counters of one flow's packets at a queue."""
 
     packets: Count
     marks: Count
@@ -71,7 +71,7 @@ class FlowAtQueue(Record, frozen=True, kw_only=True):
 
 
 class Queue(Record, frozen=True, kw_only=True):
-    """What a queue counted; `drops` by reason."""
+    """Counters of a queue; `drops` by reason."""
 
     qdisc: str
     marks: Count
@@ -85,7 +85,7 @@ class Queue(Record, frozen=True, kw_only=True):
 
 
 class Probe(Record, frozen=True, kw_only=True):
-    """What a probe counted."""
+    """Counters of a probe."""
 
     sent: Count | None = None
     received: Count | None = None
@@ -93,7 +93,7 @@ class Probe(Record, frozen=True, kw_only=True):
 
 
 class Conservation(Record, frozen=True, kw_only=True):
-    """Where all packets went."""
+    """Totals for packet conservation."""
 
     sent: Count
     delivered: Count
@@ -102,13 +102,13 @@ class Conservation(Record, frozen=True, kw_only=True):
 
 
 class TunnelDirection(Record, frozen=True, kw_only=True):
-    """What one end of a tunnel sent to the other."""
+    """Counters of one direction of a tunnel."""
 
     sent: Count | None = None
 
 
 class Counters(Record, frozen=True, kw_only=True):
-    """All that was counted."""
+    """All counters of a run."""
 
     flows: dict[str, Flow] = msgspec.field(default_factory=dict)
     queues: dict[str, Queue] = msgspec.field(default_factory=dict)
@@ -127,11 +127,11 @@ class Counters(Record, frozen=True, kw_only=True):
             raise ResultsError(f"{place}: {wrong(cls, content, error)}") from None
 
     def flow(self, name: str) -> Flow:
-        """What was counted of a flow; without any number for one that no end counted."""
+        """The counters of a flow; empty if there are none."""
         return self.flows.get(name, _NO_FLOW)
 
     def probe(self, name: str) -> Probe:
-        """What was counted of a probe; without any number for one that no end counted."""
+        """The counters of a probe; empty if there are none."""
         return self.probes.get(name, _NO_PROBE)
 
 

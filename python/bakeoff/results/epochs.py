@@ -1,4 +1,4 @@
-"""Whether results that stand side by side come from one model epoch."""
+"""Check that results in one table come from the same model epoch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def epochs(results: Iterable[Result]) -> dict[int | None, int]:
-    """How many of the results come from each model epoch; None stands for those that do not say theirs."""
+    """The number of results per model epoch; None for results without one."""
     counts: dict[int | None, int] = {}
     for result in results:
         made = result.record.provenance
@@ -20,12 +20,12 @@ def epochs(results: Iterable[Result]) -> dict[int | None, int]:
 
 
 def epoch_warning(results: Iterable[Result]) -> str | None:
-    """One line for who reads numbers of several model epochs side by side, or None if there is one epoch only."""
+    """A warning, in one line, if the results come from several model epochs, else None."""
     counts = epochs(results)
     if len(counts) < 2:
         return None
     parts = [
-        f"{count} from " + ("an older bakeoff that does not say its epoch" if epoch is None else f"epoch {epoch}")
+        f"{count} from " + ("an older bakeoff without an epoch" if epoch is None else f"epoch {epoch}")
         for epoch, count in sorted(counts.items(), key=lambda item: -1 if item[0] is None else item[0])
     ]
     return f"the runs come from different model epochs ({', '.join(parts)}): differences may come from the models"

@@ -43,7 +43,7 @@ class Segments:
         if not self._unknown:
             return None
         why = "has no MSS" if self._reported is None else "has no MSS that divides them"
-        return f"the file {why}, so that windows, which it tells in bytes, are left out"
+        return f"ignored windows, which are in bytes: the file {why}"
 
     def _of(self, streams: Sequence[Stream]) -> int | None:
         # Other systems tell a window that is no multiple of the MSS.

@@ -168,11 +168,13 @@ def parse(text: bytes, place: str) -> IrttTest:
         found = msgspec.json.decode(text, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(
-            f"{place}: {_problem(error)}; expected what 'irtt client -o' writes, which has round_trips"
+            f"{place}: {_problem(error)}; expected a file of 'irtt client -o', with round_trips"
         ) from None
     for before, trip in zip(found.round_trips, found.round_trips[1:], strict=False):
         if trip.seqno <= before.seqno:
-            raise ResultsError(f"{place}: round_trips: seqno {trip.seqno} after {before.seqno}; expected them to rise")
+            raise ResultsError(
+                f"{place}: round_trips: seqno {trip.seqno} after {before.seqno}; expected increasing numbers"
+            )
     params = found.config.params
     return IrttTest(
         version=found.version.irtt,
@@ -201,7 +203,9 @@ def _frame(trips: list[_RoundTrip], place: str) -> pl.DataFrame:
         if at is None:
             raise ResultsError(f"{place}: round_trips: seqno {trip.seqno}: timestamps.client.send has no {clock}")
         if sent and at < sent[-1]:
-            raise ResultsError(f"{place}: round_trips: seqno {trip.seqno} was sent before the one that precedes it")
+            raise ResultsError(
+                f"{place}: round_trips: seqno {trip.seqno} was sent before its predecessor; expected increasing times"
+            )
         sent.append(at)
     columns = {
         "rtt_s": [trip.delay.rtt for trip in trips],

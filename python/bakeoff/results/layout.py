@@ -1,4 +1,4 @@
-"""Names inside a results folder, and how a half-written one is told from a whole one."""
+"""Names inside a results folder, and the marks of incomplete folders."""
 
 import re
 from typing import Final
@@ -32,5 +32,5 @@ def partial_name(name: str, pid: int) -> str:
 
 
 def is_partial(name: str) -> bool:
-    """Whether a folder of this name is still being written, or was left behind by a crash."""
+    """Whether a folder of this name is being written, or was left by a crash."""
     return _PARTIAL.fullmatch(name) is not None

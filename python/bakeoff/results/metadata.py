@@ -118,7 +118,7 @@ def _checked(run: Run) -> Run:
     """
     start, end = run.window_s
     if start >= end:
-        raise ValueError(f"window_s: from {start:g} s to {end:g} s; expected a window that is not empty")
+        raise ValueError(f"window_s: from {start:g} s to {end:g} s; expected a non-empty window")
     unknown = _unknown(run)
     if unknown is not None:
         raise ValueError(unknown)
@@ -126,7 +126,7 @@ def _checked(run: Run) -> Run:
     names = [run.suite, run.scenario, run.run, *run.point, *run.point.values()]
     for name in (*names, *(part.name for parts in several for part in parts)):
         if not name.isprintable():
-            raise ValueError(f"the name {name!r} holds a character that cannot be printed")
+            raise ValueError(f"the name {name!r} contains an unprintable character")
     return run
 
 
@@ -137,9 +137,9 @@ def _unknown(run: Run) -> str | None:
     sent += [(f"probes.{n}", probe.from_, probe.to, probe.tunnel) for n, probe in enumerate(run.probes)]
     for place, source, target, tunnel in sent:
         if source not in nodes or target not in nodes:
-            return f"{place}: from '{source}' to '{target}', which are not both nodes of the run"
+            return f"{place}: from '{source}' to '{target}'; expected nodes of the run"
         if tunnel is not None and tunnel not in tunnels:
-            return f"{place}.tunnel: '{tunnel}' is no tunnel of the run"
+            return f"{place}.tunnel: '{tunnel}': unknown tunnel"
     ends = [(f"links.{n}", link.ends) for n, link in enumerate(run.links)]
     ends += [(f"tunnels.{n}", tunnel.ends) for n, tunnel in enumerate(run.tunnels)]
     ends += [(f"interfaces.{n}", (interface.node, interface.peer)) for n, interface in enumerate(run.interfaces)]

@@ -51,7 +51,7 @@ def _footer(file: BinaryIO) -> tuple[int, list[int]]:
         columns = [_struct(_struct(column).get(3)) for part in parts for column in _list(part.get(1))]
         held = max(sum(rows), _number(footer.get(3))) * _ROW_BYTES + sum(_number(column.get(6)) for column in columns)
     except IndexError:
-        raise NoParquetError("its footer is cut off") from None
+        raise NoParquetError("its footer is truncated") from None
     return held, rows
 
 
@@ -71,19 +71,19 @@ def check(file: BinaryIO, path: Path, least: int, times: int) -> str | None:
 
 def _number(value: Value | None) -> int:
     if not isinstance(value, int) or value < 0:
-        raise NoParquetError("its footer has no such number")
+        raise NoParquetError("its footer misses a number")
     return value
 
 
 def _list(value: Value | None) -> list[Value]:
     if not isinstance(value, list):
-        raise NoParquetError("its footer has no such list")
+        raise NoParquetError("its footer misses a list")
     return value
 
 
 def _struct(value: Value | None) -> dict[int, Value]:
     if not isinstance(value, dict):
-        raise NoParquetError("its footer has no such part")
+        raise NoParquetError("its footer misses a part")
     return value
 
 
@@ -145,7 +145,7 @@ class _Reader:
                 return [self.value(each, depth + 1) for _ in range(count) for each in (kinds >> 4, kinds & 0xF)]
             case _ if kind == _STRUCT:
                 return self.struct(depth)
-        raise NoParquetError("its footer has a value of no known kind")
+        raise NoParquetError("its footer has a value of unknown type")
 
     def bytes(self, count: int) -> bytes:
         if self.at + count > len(self.text):

@@ -1,4 +1,4 @@
-"""Reading results folders: whole ones only."""
+"""Read complete results folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Result:
-    """One run as its folder tells it: `record` is its run.json, everything else is read when it is first asked for."""
+    """One run, read from its folder: `record` is run.json; all other files are read on first access."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Result:
         parts: Parts | None = None,
         counters: Counters | None = None,
     ) -> None:
-        """What whoever wrote the folder still has in memory, `parts` and `counters`, need not be read."""
+        """`parts` and `counters` may be passed by a writer that still has them in memory."""
         self.path = path
         self.record = record
         if parts is not None:
@@ -54,7 +54,7 @@ class Result:
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read one results folder. BakeoffError names what is missing if it is half-written or no results folder."""
+        """Read one results folder. BakeoffError names the missing part if it is incomplete or not a results folder."""
         path = Path(path)
         return cls(path, _whole(path))
 
@@ -108,7 +108,7 @@ class Result:
             [probe.name for probe in self.run.probes],
         )
         if (wrong := summary.unlike(*names)) is not None:
-            raise ResultsError(f"{path}: {wrong}; is it another run's file?")
+            raise ResultsError(f"{path}: {wrong}; expected the file of this run")
         return summary
 
     @cached_property
@@ -147,7 +147,7 @@ class Result:
     def _need_series(self) -> Path:
         """The file of the samples. BakeoffError if the run has none."""
         if not self.ok:
-            raise ResultsError(f"{self.path}: the run failed and has no series: {self.record.error}")
+            raise ResultsError(f"{self.path}: no series, the run failed: {self.record.error}")
         self._need_all("series")
         return self.path / layout.SERIES
 
@@ -169,14 +169,14 @@ class Result:
 
     def _need_trace(self) -> Path:
         if not (self.path / layout.TRACE).exists():
-            raise ResultsError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
+            raise ResultsError(f"{self.path}: no trace; expected a run with --trace cc (in Python: trace=['cc'])")
         return self.path / layout.TRACE
 
     def _need_all(self, what: str) -> None:
         if self.record.kept != "all":
             raise ResultsError(
-                f"{self.path}: has no {what}: only its measures were kept; 'bakeoff sweep … --keep series' keeps all, "
-                "and 'bakeoff reproduce' makes this run again"
+                f"{self.path}: has no {what}: only measures were kept; expected 'bakeoff sweep … --keep series', or "
+                "'bakeoff reproduce' of this run"
             )
 
     def __repr__(self) -> str:
@@ -185,7 +185,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Survey:
-    """What lies below a folder, each in order of path."""
+    """The contents of a folder, each list in order of path."""
 
     results: list[Result]
     """The whole runs."""
@@ -204,10 +204,10 @@ class Survey:
         lines = []
         if self.half_written:
             lines.append(
-                f"left out as half-written: {_first(self.half_written)}; 'bakeoff run … --resume' makes them anew"
+                f"skipped incomplete runs: {_first(self.half_written)}; do them again with 'bakeoff run … --resume'"
             )
         if self.unreadable:
-            lines.append(f"left out, cannot be read: {_first(self.unreadable)}")
+            lines.append(f"skipped unreadable runs: {_first(self.unreadable)}")
         return lines
 
 
@@ -222,14 +222,14 @@ def read(path: Path | str) -> Result:
 
 
 def scan(root: Path | str) -> list[Path]:
-    """The whole runs at or below `root`, in order of path. What is not whole is left out: see `survey`."""
+    """The complete runs at or below `root`, in order of path; for incomplete ones, see `survey`."""
     return survey(root).runs
 
 
 def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Survey:
     """Find the runs at or below `root`. BakeoffError if there is no such folder or it cannot be read.
 
-    `tell` is called with the number of whole runs so far as each has been read.
+    `tell` is called with the number of complete runs after each one.
     """
     root = Path(root)
     if not root.is_dir():
@@ -255,9 +255,9 @@ def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Surve
 
 
 def folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
-    """The folders that hold a run, and those that were never ended (False), in order of path.
+    """The folders of runs, complete (True) or not (False), in order of path.
 
-    What the system refuses is noted in `unreadable`. No link is followed.
+    Errors of the system go to `unreadable`. Links are not followed.
     """
 
     def refused(error: OSError) -> None:
@@ -281,7 +281,7 @@ def read_campaign(root: Path) -> CampaignRecord | None:
 
 
 def _whole(path: Path) -> RunRecord:
-    """run.json of a whole results folder; BakeoffError says what keeps it from being one."""
+    """run.json of a complete results folder. BakeoffError names the missing part."""
     try:
         run = _record(path / layout.RUN, RunRecord)
     except BakeoffError:
@@ -323,9 +323,9 @@ def _object(text: bytes, path: Path) -> dict[str, object]:
     try:
         content = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise _half_written(path.parent, f"{path.name} is no JSON: {error}") from None
+        raise _half_written(path.parent, f"{path.name} is invalid JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ResultsError(f"{path.name} holds no JSON object", place=f"{path.parent}")
+        raise ResultsError(f"{path.name} is not a JSON object", place=f"{path.parent}")
     return content
 
 
@@ -345,7 +345,7 @@ def _record(path: Path, form: type[R]) -> R:
 
 
 def _is_whole_parquet(path: Path) -> bool:
-    """A Parquet file begins and ends with its magic, of four bytes each: what was cut off has no end."""
+    """Whether the file starts and ends with Parquet's magic of four bytes; a truncated one does not."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

@@ -38,7 +38,7 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Copied:
-    """What was copied."""
+    """The outcome of a copy."""
 
     runs: int
     bytes: int
@@ -58,7 +58,7 @@ class Elsewhere:
         scheme = re.match(r"([A-Za-z][\w+.-]*)(?:://|::)", url)
         protocol = scheme[1].lower() if scheme else "file"
         if protocol not in PROTOCOLS or "::" in url.partition("/")[0]:
-            raise RemoteError(f"{self.url}: '{protocol}' is no place for results; {_EXPECTED}")
+            raise RemoteError(f"{self.url}: '{protocol}': unknown protocol; {_EXPECTED}")
         driver = _DRIVERS.get(protocol)
         try:
             if driver is not None:
@@ -75,7 +75,7 @@ class Elsewhere:
             self._files, path = fsspec.url_to_fs(url, skip_instance_cache=True, **options)
         self._root = str(path).rstrip("/")
         if not self._root.strip("/"):
-            raise RemoteError(f"{self.url}: names no folder; {_EXPECTED}")
+            raise RemoteError(f"{self.url}: missing folder; {_EXPECTED}")
         # A flat listing, which cannot meet a folder that it may not read, has no such option.
         self._here = protocol == "file"
         self._strict = {} if protocol == "s3" else {"on_error": "raise"}
@@ -102,7 +102,7 @@ class Elsewhere:
                 return {}
             found = self._files.find(self._root, detail=True, **self._strict) if kind == "directory" else {}
         if kind != "directory":
-            raise RemoteError(f"{self.url}: {_IS.get(kind, 'is neither a file nor a folder')}; expected a folder")
+            raise RemoteError(f"{self.url}: {_IS.get(kind, 'is not a regular file')}; expected a folder")
         sizes = {}
         for path, info in sorted(found.items()):
             name = self._below(str(path))
@@ -130,7 +130,7 @@ class Elsewhere:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Opened]:
-        """A file, to be read part by part."""
+        """Open a file for reading in parts."""
         with self.translated():
             file = self._files.open(f"{self._root}/{name}", "rb")
         try:
@@ -146,7 +146,7 @@ class Elsewhere:
                 self._files.rm_file(f"{self._root}/{name}")
 
     def campaign(self) -> CampaignRecord | None:
-        """What the campaign there is; None if nothing says so."""
+        """The record of the remote campaign; None without campaign.json."""
         with tempfile.TemporaryDirectory() as folder:
             self.get({layout.CAMPAIGN: Path(folder, layout.CAMPAIGN)})
             try:
@@ -158,14 +158,14 @@ class Elsewhere:
         name = path.removeprefix(f"{self._root}/")
         if name == path or any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
             raise RemoteError(
-                f"{self.url}: holds a file named '{printable(path)}', which leads elsewhere or cannot be shown; "
-                "nothing was copied"
+                f"{self.url}: contains a file named '{printable(path)}', outside the folder or unprintable; nothing "
+                "was copied"
             )
         return name
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Make a BakeoffError with the URL of whatever a driver raises in the block."""
+        """Convert exceptions of a driver into a BakeoffError with the URL."""
         try:
             yield
         except BakeoffError:
@@ -194,8 +194,8 @@ def push(
 ) -> Copied:
     """Copy runs of one campaign, and its campaign.json, to the folder that `url` names.
 
-    Without `captures` packet captures stay here. BakeoffError if there is something already; with `update` if that is
-    another campaign. Then runs are copied that are missing there or differ: in run.json, in a file's name or size.
+    Without `captures`, packet captures are not copied. BakeoffError if the destination exists, or with `update` if it
+    is another campaign. `update` copies runs that are missing or differ, in run.json or in a file's name or size.
     """
     root = _campaign_of(results)
     there = Elsewhere(url)
@@ -204,12 +204,12 @@ def push(
     theirs = there.sizes()
     record = read_campaign(root)
     if theirs and not update:
-        raise RemoteError(f"{there.url}: there is something already; --update copies what it lacks, or name another")
+        raise RemoteError(f"{there.url}: already exists; expected --update, or another URL")
     if theirs:
         same = there.campaign() if layout.CAMPAIGN in theirs else None
         _same_campaign(str(root), record, there.url, same)
         if same is None and not _by_run(theirs):
-            raise RemoteError(f"{there.url}: holds files of no campaign; name another folder")
+            raise RemoteError(f"{there.url}: not empty and not a campaign folder; expected another folder")
     elif record is not None:
         there.put({layout.CAMPAIGN: root / layout.CAMPAIGN})
     places = [result.path.absolute().relative_to(root).as_posix() for result in results]
@@ -250,10 +250,9 @@ def pull(
 ) -> Copied:
     """Copy a campaign from the folder that `url` names into `folder`, which appears when all of it is there.
 
-    Only the runs whose suite/scenario/run is `wanted`; without `captures` their packet captures stay there. What is not
-    whole there is left out and told. BakeoffError if `folder` holds something already; with `update` if that is another
-    campaign. Then runs are copied that are missing here or differ, as for `push`, and each takes its place when it is
-    whole.
+    Copies the runs whose suite/scenario/run is `wanted`; without `captures`, without packet captures. Incomplete runs
+    are skipped and reported. BakeoffError if `folder` exists, or with `update` if it is another campaign. `update`
+    copies runs that are missing or differ, as for `push`; each appears when its copy is complete.
     """
     there = Elsewhere(url)
     _check_apart(str(folder), folder.resolve(), there.local)
@@ -266,9 +265,7 @@ def pull(
     runs = {run_path: files for run_path, files in offered.items() if layout.RUN in files}
     left_out = [f"{run_path} (it has no {layout.RUN})" for run_path in offered if run_path not in runs]
     if not runs:
-        raise RemoteError(
-            f"{there.url}: holds no such run; expected a campaign's folder, with suite/scenario/run in it"
-        )
+        raise RemoteError(f"{there.url}: no matching run; expected a campaign folder with suite/scenario/run")
     record = there.campaign() if layout.CAMPAIGN in theirs else None
     ours = _standing(folder, there, record, update=update)
     equal = _equal(runs, ours, folder, there)
@@ -329,25 +326,23 @@ def _standing(
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return {}
     if not update or not folder.is_dir():
-        raise RemoteError(
-            f"{folder}: there is something already; --update copies what it lacks, or name another folder"
-        )
+        raise RemoteError(f"{folder}: already exists; expected --update, or another folder")
     _same_campaign(str(folder), read_campaign(folder), there.url, theirs)
     places = [(path, path.relative_to(folder).as_posix()) for path in survey(folder).runs]
     if not places and theirs is None:
-        raise RemoteError(f"{folder}: holds files of no campaign; name another folder")
+        raise RemoteError(f"{folder}: not empty and not a campaign folder; expected another folder")
     return {run_path: _own_files(path) for path, run_path in places}
 
 
 def _check_apart(name: str, target: Path, source: Path | None) -> None:
-    """BakeoffError if results would be copied to where they come from, or into a campaign's folder."""
+    """BakeoffError if the destination overlaps the source or is inside a campaign folder."""
     if (file := files.in_the_way(target)) is not None and file != target:
-        raise RemoteError(f"{file}: is a file; expected a folder for the results")
+        raise RemoteError(f"{file}: not a folder; expected a results folder")
     if source is not None and (target.is_relative_to(source) or source.is_relative_to(target)):
-        raise RemoteError(f"{name}: is, holds or lies in {source}, which is to be copied; name another folder")
+        raise RemoteError(f"{name}: overlaps the source {source}; expected another folder")
     for parent in target.parents:
         if (parent / layout.CAMPAIGN).exists():
-            raise RemoteError(f"{name}: lies in the folder of a campaign, {parent}; name another folder")
+            raise RemoteError(f"{name}: inside the folder of a campaign, {parent}; expected another folder")
 
 
 def _campaign_of(results: Sequence[Result]) -> Path:
@@ -357,16 +352,16 @@ def _campaign_of(results: Sequence[Result]) -> Path:
     )
     if len(roots) != 1:
         raise RemoteError(
-            f"{roots[0]} and {roots[1]}: are two campaigns; expected the runs of one"
+            f"{roots[0]} and {roots[1]}: two campaigns; expected the runs of one"
             if roots
-            else "the runs lie in no campaign's folder; expected CAMPAIGN/suite/scenario/run"
+            else "runs outside a campaign folder; expected CAMPAIGN/suite/scenario/run"
         )
     return roots[0]
 
 
 def _same_campaign(here: str, ours: CampaignRecord | None, there: str, theirs: CampaignRecord | None) -> None:
     if (ours and ours.id) != (theirs and theirs.id):
-        raise RemoteError(f"{there}: is another campaign than {here}, and they are never mixed; name another folder")
+        raise RemoteError(f"{there}: a different campaign than {here}; expected another folder")
 
 
 def _own_files(folder: Path, *, captures: bool = True) -> dict[str, int]:
@@ -383,7 +378,7 @@ def _is_capture(name: str) -> bool:
 
 
 def _by_run(sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """The files of each suite/scenario/run; without hidden ones, such as what somebody is writing right now."""
+    """The files of each suite/scenario/run; without hidden files, such as those being written."""
     runs: dict[str, dict[str, int]] = {}
     for name, size in sizes.items():
         parts = name.split("/")
@@ -393,7 +388,7 @@ def _by_run(sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
 
 
 def _holds(files: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
-    """Whether all that is wanted is there, in the same size."""
+    """Whether all wanted files are present with equal sizes."""
     return all(files.get(name) == size for name, size in wanted.items())
 
 
@@ -416,7 +411,7 @@ def _equal(
 
 
 def _not_whole(folder: Path, sizes: Mapping[str, int]) -> str | None:
-    """Why the run that came into `folder` is none, or None."""
+    """Why the run in `folder` is incomplete, or None."""
     for name, size in sizes.items():
         got = (folder / name).stat().st_size
         if got != size:

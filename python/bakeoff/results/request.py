@@ -1,4 +1,4 @@
-"""What a campaign is to run, as its campaign.json keeps it (docs/results-folder.md)."""
+"""The request of a campaign, as stored in campaign.json (docs/results-folder.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kept = Literal["all", "measures"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to run: the selection, the settings, the seeds and the observations."""
+    """The selection, the settings, the seeds and the observations."""
 
     kind: Kind = "run"
     patterns: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class Request:
                 return cls(kind=kind, line={option.removeprefix("--"): value for option, [value] in options.items()})
             return cls(kind=kind, patterns=tuple(patterns), **_fields(options))
         except (ValueError, IndexError, KeyError, BakeoffError):
-            raise ResultsError(f"patterns: no options of 'bakeoff {kind}': {typed}") from None
+            raise ResultsError(f"patterns: invalid options of 'bakeoff {kind}': {typed}") from None
 
 
 _TYPED: Final = ("--set ", "-k ", "--seeds ", "--trace ", "--capture ")

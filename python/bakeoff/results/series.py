@@ -1,4 +1,4 @@
-"""series.parquet: how samples are stored, and the digest of what they say."""
+"""series.parquet: storage and digest of samples."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def batches(path: Path) -> Iterator[pl.DataFrame]:
             for rows in _together(parquet.groups(file)):
                 batch = table.slice(first, rows).collect()
                 if batch.height != rows:
-                    raise ResultsError(f"{path}: holds {first + batch.height} rows; its footer names more")
+                    raise ResultsError(f"{path}: holds {first + batch.height} rows, fewer than its footer states")
                 _need_samples(path, batch)
                 yield batch
                 first += rows
@@ -197,11 +197,11 @@ def _need_columns(path: Path, schema: pl.Schema) -> None:
     import polars as pl
 
     if tuple(schema) != COLUMNS:
-        raise ResultsError(f"{path}: has the columns {', '.join(schema)}; expected {', '.join(COLUMNS)}")
+        raise ResultsError(f"{path}: columns {', '.join(schema)}; expected {', '.join(COLUMNS)}")
     for column, form in schema.items():
         if form != (pl.Float64 if column in ("time", "value") else pl.String):
             raise ResultsError(
-                f"{path}: the column {column} holds {form}; expected numbers in time and value, else words"
+                f"{path}: the column {column} holds {form}; expected numbers in time and value, else strings"
             )
 
 

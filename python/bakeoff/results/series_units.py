@@ -1,4 +1,4 @@
-"""The units of what series.parquet and trace.parquet hold (docs/results-folder.md)."""
+"""The units of series.parquet and trace.parquet (docs/results-folder.md)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SUFFIXES: Final = {"bit/s": "_bps", "byte": "_bytes", "s": "_s", "packet": "_pac
 
 
 def with_unit(metric: str, unit: str | None) -> str:
-    """The metric's name with its unit, as in `srtt_s`; the name alone if nobody knows the unit."""
+    """The metric's name with its unit, as in `srtt_s`; the name alone if the unit is unknown."""
     return metric + SUFFIXES.get(unit or "1", "")
 
 

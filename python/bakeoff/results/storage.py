@@ -1,4 +1,4 @@
-"""What results take on the disk, and their removal."""
+"""Disk usage of results, and their removal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stored:
-    """A campaign's folder and what lies in it."""
+    """A campaign folder and its contents."""
 
     path: Path
     record: CampaignRecord | None
@@ -61,7 +61,7 @@ def size(path: Path) -> int:
 def removable(path: Path) -> str:
     """What the folder is: `campaign`, `run` or `half-written run`. BakeoffError if it is none, or holds other files."""
     if path.is_symlink():
-        raise ResultsError(f"{path}: is a link; name the folder that it leads to, {path.resolve()}")
+        raise ResultsError(f"{path}: a link; expected its target, {path.resolve()}")
     if not path.is_dir():
         raise ResultsError(f"{path}: no such results folder")
     if (path / layout.RUN).is_file():
@@ -72,7 +72,7 @@ def removable(path: Path) -> str:
     places = [result.path for result in content.results] + [each for each, _ in content.half_written]
     below = {len(folder.relative_to(path).parts) for folder in places}
     if not (path / layout.CAMPAIGN).is_file() and below != {3}:
-        raise ResultsError(f"{path}: is no results folder: it holds neither {layout.CAMPAIGN} nor suite/scenario/run")
+        raise ResultsError(f"{path}: not a results folder; expected {layout.CAMPAIGN} or suite/scenario/run")
     _refuse_foreign(path, places)
     return "campaign"
 
@@ -97,4 +97,4 @@ def _refuse_foreign(root: Path, runs: list[Path]) -> None:
             mode = os.lstat(here / name).st_mode
             known = here == root and (name == layout.CAMPAIGN or name.startswith("."))
             if not known and not (stat.S_ISREG(mode) and name.endswith((".lock", ".partial"))):
-                raise ResultsError(f"{root}: holds {here / name}, which is no result; move it away first")
+                raise ResultsError(f"{root}: contains {here / name}, which is not a result; move it away")

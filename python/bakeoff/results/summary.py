@@ -38,7 +38,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Distribution(Record, frozen=True, kw_only=True):
-    """How samples are spread, in their own unit; `n` is their number."""
+    """Distribution of samples, in their unit; `n` is their number."""
 
     _optional: ClassVar[tuple[str, ...]] = ("min", "p5", "p90", "p95", "p999")
 
@@ -99,7 +99,7 @@ class Completion(Record, frozen=True, kw_only=True):
 
 
 class Video(Record, frozen=True, kw_only=True):
-    """What a player saw over the whole run."""
+    """Quality of a video over the whole run."""
 
     segments: int
     startup_s: float | None
@@ -171,7 +171,7 @@ class Flow(Record, frozen=True, kw_only=True):
 
 
 class FlowAtQueue(Record, frozen=True, kw_only=True):
-    """What a queue did with one flow's (or probe's) packets, over the whole run."""
+    """Packets of one flow or probe at a queue, over the whole run."""
 
     packets: int
     marks: int
@@ -255,7 +255,7 @@ class RatedQueue(Record, frozen=True, kw_only=True):
 
 
 class PhaseFlow(Record, frozen=True, kw_only=True):
-    """What a flow got in one phase."""
+    """Measures of a flow in one phase."""
 
     _optional: ClassVar[tuple[str, ...]] = ("recovery_s",)
 
@@ -275,7 +275,7 @@ class PhaseFlow(Record, frozen=True, kw_only=True):
 
 
 class PhaseQueue(Record, frozen=True, kw_only=True):
-    """What a queue with a rate did in one phase."""
+    """Measures of a rate-limited queue in one phase."""
 
     _optional: ClassVar[tuple[str, ...]] = ("sce_marks", "sojourn_little_s")
 
@@ -297,7 +297,7 @@ class PhaseQueue(Record, frozen=True, kw_only=True):
 
 
 class PhaseProbe(Record, frozen=True, kw_only=True):
-    """What a probe met in one phase."""
+    """Measures of a probe in one phase."""
 
     _optional: ClassVar[tuple[str, ...]] = ("recovery_s",)
 
@@ -331,7 +331,7 @@ class Bottleneck(Record, frozen=True, kw_only=True):
 
 
 class Sharing(Record, frozen=True, kw_only=True):
-    """How the two or more long TCP flows whose bottleneck a queue is share it."""
+    """Sharing of a bottleneck queue by two or more long TCP flows."""
 
     flows: list[str]
     jain: float | None
@@ -344,7 +344,7 @@ class Sharing(Record, frozen=True, kw_only=True):
 
 
 class Pair(Record, frozen=True, kw_only=True):
-    """How the two long TCP flows of a run come to share, counted from the start of the later one."""
+    """Convergence of the two long TCP flows of a run, from the start of the later one."""
 
     flows: tuple[str, str]
     """First the one that starts first."""
@@ -355,7 +355,7 @@ class Pair(Record, frozen=True, kw_only=True):
 
 
 class Check(Record, frozen=True, kw_only=True):
-    """A comparison of what was asked for with what was in effect."""
+    """A comparison of a requested value with the value in effect."""
 
     check: str
     flow: str | None
@@ -365,7 +365,7 @@ class Check(Record, frozen=True, kw_only=True):
 
 
 class Summary(Record, frozen=True, kw_only=True):
-    """All measures of a run. A measure that could not be taken is None, and `missing` says why."""
+    """All measures of a run. A missing measure is None; `missing` has the reason."""
 
     format: int
     suite: str
@@ -404,10 +404,10 @@ class Summary(Record, frozen=True, kw_only=True):
             found = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ResultsError(
-                f"{place}: {_wrong(cls, text, error)}; without this file the measures are taken from the samples again"
+                f"{place}: {_wrong(cls, text, error)}; remove this file to recompute the measures from samples"
             ) from None
         if found.format not in range(1, FORMAT + 1):
-            raise ResultsError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
+            raise ResultsError(f"{place}: format: {found.format}; expected 1 to {FORMAT}")
         if found.format < OF_GOODPUT:
             found = msgspec.structs.replace(found, jain=None, ratio=None)
         return found

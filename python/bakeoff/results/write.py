@@ -1,4 +1,4 @@
-"""Writing a results folder: whole or not at all."""
+"""Write results folders atomically."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Path]:
-    """Give a fresh folder beside `folder`, which takes its place when the block ends and vanishes if the block raises.
+    """Yield a temporary folder that replaces `folder` when the block ends, and is removed if the block raises.
 
-    BakeoffError for what the file system refuses (a full disk, no permission), which leaves earlier results untouched.
+    BakeoffError for errors of the file system (full disk, no permission); earlier results stay untouched.
     """
     partial = folder.with_name(layout.partial_name(folder.name, os.getpid()))
     try:
@@ -31,7 +31,7 @@ def writing(folder: Path) -> Iterator[Path]:
         take_place(partial, folder)
     except OSError as error:
         raise ResultsError(
-            f"{folder}: cannot be written: {error.strerror or error}; this run was not kept, earlier results were"
+            f"{folder}: cannot be written: {error.strerror or error}; this run is lost, earlier results were kept"
         ) from error
     finally:
         files.discard(partial)
@@ -45,14 +45,12 @@ def and_earlier(root: Path) -> str:
 def below(root: Path, key: str) -> Path:
     """The folder of the run `key` in the campaign's folder `root`.
 
-    BakeoffError if a link stands on the way, which could lead anywhere: whoever sent the folder may have put it there.
+    BakeoffError if the path contains a link, which an untrusted folder may have placed there.
     """
     folder = root / key
     for parent in folder.relative_to(root).parents:
         if (root / parent).is_symlink() and parent != Path():
-            raise ResultsError(
-                f"{root / parent}: is a link, and nothing is written through it; expected a folder of the campaign"
-            )
+            raise ResultsError(f"{root / parent}: a link; expected a folder of the campaign")
     return folder
 
 
@@ -77,8 +75,8 @@ def take_place(partial: Path, folder: Path) -> None:
 def seal(partial: Path, record: RunRecord) -> None:
     """Write run.json beside what the engine left in `partial`.
 
-    Of a run that failed samples, counters and measures go, the logs stay; of one of which the measures are kept, all
-    else goes.
+    For a failed run, logs are kept, and samples, counters and measures removed. With only measures kept, everything
+    else is removed.
     """
     if record.status == "failed":
         for name in (layout.SERIES, layout.TRACE, layout.COUNTERS, layout.SUMMARY, layout.MEASURED):
@@ -91,7 +89,7 @@ def seal(partial: Path, record: RunRecord) -> None:
 
 
 def write_campaign(root: Path, record: CampaignRecord) -> None:
-    """Write campaign.json, whole or not at all."""
+    """Write campaign.json atomically."""
     path = root / layout.CAMPAIGN
     partial = path.with_name(layout.partial_name(path.name, os.getpid()))
     try:
@@ -110,7 +108,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def discard_partials(root: Path) -> list[Path]:
-    """Delete the half-written folders below `root` and return their paths; only for who holds the campaign's lock."""
+    """Delete incomplete folders below `root` and return their paths; the caller must hold the campaign's lock."""
     partials = [
         Path(parent) / name
         for parent, folders, _ in os.walk(root)

@@ -79,8 +79,8 @@ def scenario(asked: Asked) -> Scenario:
     duration_s = _read("--duration", asked.duration, units.parse_time)
     if not _SHORTEST_S <= duration_s <= _LONGEST_S:
         raise ScenarioError(
-            f"--duration: '{asked.duration}'; expected {_SHORTEST_S:g}s to {_LONGEST_S:g}s: nothing is measured in the "
-            f"first {_WARM_UP_S:g} s, and pages that begin in the last 10 s are not counted"
+            f"--duration: '{asked.duration}'; expected {_SHORTEST_S:g}s to {_LONGEST_S:g}s (the first "
+            f"{_WARM_UP_S:g} s are warm-up, and pages of the last 10 s are not counted)"
         )
     path = asked.mix or _shipped()
     document = with_profile(read_yaml(path))
@@ -89,13 +89,13 @@ def scenario(asked: Asked) -> Scenario:
     for axis in (QUEUE, LINE):
         if axis not in axes:
             raise ScenarioError(
-                f"{path}: vary: has no axis '{axis}'; expected a scenario made like advice/household, which "
-                "'bakeoff show advice/household' prints"
+                f"{path}: vary: missing axis '{axis}'; expected a scenario like advice/household ('bakeoff show "
+                "advice/household')"
             )
     path_of = document.get("network", {})
     nodes = path_of.get("path") if isinstance(path_of, Mapping) else None
     if not isinstance(nodes, list) or LINE not in nodes[1:-1]:
-        raise ScenarioError(f"{path}: network.path: has no node '{LINE}' between its ends, which stands for the line")
+        raise ScenarioError(f"{path}: network.path: missing node '{LINE}' (the access line) between its ends")
     window = f"{units.format_time(duration_s - _WARM_UP_S)}"
     document = {
         **document,
@@ -142,16 +142,16 @@ def _line(asked: Asked) -> dict[str, dict[str, Any]]:
     """The axis `line`: one label, and what is filled in."""
     if asked.link not in LINKS:
         raise ScenarioError(
-            f"--link: '{asked.link}' is no kind of line{did_you_mean(asked.link, LINKS)}; Wi-Fi and mobile links are "
-            "media of a scenario, as docs/links.md has them"
+            f"--link: '{asked.link}': unknown kind of line{did_you_mean(asked.link, LINKS)}; for Wi-Fi and mobile "
+            "links, see docs/links.md"
         )
     link = LINKS[asked.link]
     rates = {name: _read(f"--{name}", getattr(asked, name), units.parse_rate) for name in ("up", "down")}
     for name, rate in rates.items():
         if rate < _SLOWEST:
             raise ScenarioError(
-                f"--{name}: '{getattr(asked, name)}'; expected at least {units.format_rate(_SLOWEST)}, because a call "
-                "alone takes 86 kbit/s"
+                f"--{name}: '{getattr(asked, name)}'; expected at least {units.format_rate(_SLOWEST)} (a call takes 86 "
+                "kbit/s)"
             )
     rtt_s = _read("--rtt", asked.rtt, units.parse_time)
     if not 0 < rtt_s <= 2:

@@ -51,7 +51,7 @@ def too_much_text(data: object) -> str | None:
         if not isinstance(part, (dict, list)):
             return len(part) + 1 if isinstance(part, str) else 1
         if id(part) in open_:
-            raise _TooMuch("holds itself by an alias")
+            raise _TooMuch("contains itself through an alias")
         if depth > DEEPEST:
             raise _TooMuch(TOO_DEEP)
         if id(part) not in sizes:

@@ -85,7 +85,7 @@ def select(
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
-        raise ScenarioError("no pattern; expected for example 'l4s-tests/s6*'")
+        raise ScenarioError("missing pattern; expected for example 'l4s-tests/s6*'")
     of_catalog = [pattern for pattern in patterns if not _is_file(pattern)]
     shipped = _shipped(of_catalog) if of_catalog else []
     found: dict[int, tuple[Scenario, dict[int, Point]]] = {}
@@ -98,9 +98,7 @@ def select(
     for scenario, at in found.values():
         for run in runs_at(scenario, list(at.values()), seed=seed, seeds=seeds, yes=yes):
             if runs.setdefault(run.key, run) != run:
-                raise ScenarioError(
-                    f"two unlike runs are named '{run.key}'; expected a selection that holds one of them"
-                )
+                raise ScenarioError(f"duplicate name '{run.key}' of two runs; expected a selection with one of them")
         too_many = bounds.too_many_runs(len(runs))
         if too_many is not None and not yes:
             raise ScenarioError(too_many)
@@ -124,7 +122,9 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
         raise _none_of(only, f"'{pattern}'", [scenario for scenario, _ in chosen])
     if len(found) > 1:
         several = [f"{scenario.suite}/{scenario.name}" for scenario, _ in found]
-        raise ScenarioError(f"'{pattern}' names runs of {len(found)} scenarios; expected one of: {', '.join(several)}")
+        raise ScenarioError(
+            f"'{pattern}' matches runs of {len(found)} scenarios; expected one of: {', '.join(several)}"
+        )
     return found[0]
 
 
@@ -225,7 +225,7 @@ def _of_file(pattern: str, settings: Settings | None, yes: bool) -> Iterator[tup
     points = _only(run, scenario, scenario.points)
     if not points:
         names = scenario.run_names
-        raise ScenarioError(f"{path}: '{run}' names none of its {len(names)} runs{did_you_mean(run, names[:8])}")
+        raise ScenarioError(f"{path}: '{run}' matches none of its {len(names)} runs{did_you_mean(run, names[:8])}")
     yield scenario, points
 
 
@@ -263,8 +263,8 @@ def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tup
         kept = [point for point in changed.points if tuple(point[axis].label for axis in axes) in at]
     if not kept:
         raise ScenarioError(
-            f"{scenario.path}: with what --set changes, no run is named as one of those that were chosen; "
-            f"expected a selection of the whole scenario, '{scenario.suite}/{scenario.name}'"
+            f"{scenario.path}: --set renames the selected runs; expected a selection of the whole scenario, "
+            f"'{scenario.suite}/{scenario.name}'"
         )
     return changed, kept
 
@@ -284,7 +284,7 @@ def _none_of(only: str | None, patterns: str, scenarios: list[Scenario]) -> Bake
     whole = any(word and word in f"{each.suite}/{each.name}/{run}" for each in scenarios for run in each.run_names)
     hint = f"; a glob has to fit a whole name, as '*{word}*' does" if whole else ""
     return ScenarioError(
-        f"-k: '{only}' names none of the runs that {patterns} names, such as {' and '.join(map(repr, near))}{hint}"
+        f"-k: '{only}' matches none of the runs of {patterns}, such as {' and '.join(map(repr, near))}{hint}"
     )
 
 
@@ -310,7 +310,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern.removeprefix("re:"))
     except re.error as error:
         raise ScenarioError(
-            f"'{pattern}' is no regular expression: {error}; expected for example 're:s6.*pie'"
+            f"'{pattern}': invalid regular expression: {error}; expected for example 're:s6.*pie'"
         ) from None
 
 
@@ -320,5 +320,5 @@ def _no_match(pattern: str, scenarios: list[Scenario], runs: list[str]) -> str:
     known = list(dict.fromkeys(levels[min(bare.count("/"), 2)]))
     near = get_close_matches(bare, known, n=2, cutoff=0.5) or [name for name in levels[1] if bare and bare in name]
     if near:
-        return f"'{pattern}' names no run of the catalog; did you mean {' or '.join(map(repr, near[:2]))}?"
-    return f"'{pattern}' names no run of the catalog; 'bakeoff list' shows what there is"
+        return f"'{pattern}': no such run in the catalog; did you mean {' or '.join(map(repr, near[:2]))}?"
+    return f"'{pattern}': no such run in the catalog; see 'bakeoff list'"

@@ -84,7 +84,7 @@ def _at_interface(spec: ChangeSpec, asked: str, known: set[End], place: str) -> 
     if (node, peer) not in known:
         names = sorted(f"{a}>{b}" for a, b in known)
         raise DocumentError(
-            f"{place}.interface", f"'{spec.interface}' is no interface{did_you_mean(str(spec.interface), names)}"
+            f"{place}.interface", f"'{spec.interface}': unknown interface{did_you_mean(str(spec.interface), names)}"
         )
     if spec.change is not None:
         return (node, peer), QdiscChange(side=spec.side, handle=spec.handle, qdisc=spec.change)
@@ -96,7 +96,8 @@ def _at_interface(spec: ChangeSpec, asked: str, known: set[End], place: str) -> 
         link = spec.link
         return (node, peer), LinkChange(rate_bps=link.rate, delay_s=link.delay, loss=link.loss, up=link.up)
     raise DocumentError(
-        place, f"'{asked}' is for a bottleneck; expected one of change, replace, set_class, link at an interface"
+        place,
+        f"'{asked}' is only valid at a bottleneck; expected one of change, replace, set_class, link at an interface",
     )
 
 
@@ -107,14 +108,12 @@ def _at_bottleneck(
     if asked in ("set_class", "link"):
         raise DocumentError(place, f"'{asked}' needs 'interface'; expected for example 'interface: mid>srv'")
     if not by_node:
-        raise DocumentError(place, f"'{asked}' is for a bottleneck, and there is none; expected 'network.bottleneck'")
+        raise DocumentError(place, f"'{asked}' needs a bottleneck; expected 'network.bottleneck'")
     if spec.node is None and len(by_node) != 1:
-        raise DocumentError(
-            place, f"does not say at which bottleneck; expected 'node' with one of {', '.join(by_node)}"
-        )
+        raise DocumentError(place, f"ambiguous bottleneck; expected 'node' with one of {', '.join(by_node)}")
     node = next(iter(by_node)) if spec.node is None else spec.node
     if node not in by_node:
-        raise DocumentError(f"{place}.node", f"'{node}' is no bottleneck{did_you_mean(node, list(by_node))}")
+        raise DocumentError(f"{place}.node", f"'{node}': unknown bottleneck{did_you_mean(node, list(by_node))}")
     ends = sides(doc, node)
     wanted = {"both": ends, "up": ends[:1], "down": ends[1:]}[spec.direction]
     actions: list[tuple[End, Action]] = []
@@ -123,9 +122,7 @@ def _at_bottleneck(
             action, standing[end] = _change_lane(spec, standing[end], place)
             actions.append((end, action))
     if not actions:
-        raise DocumentError(
-            f"{place}.direction", f"there is no bottleneck at '{node}' in the direction '{spec.direction}'"
-        )
+        raise DocumentError(f"{place}.direction", f"no bottleneck at '{node}' in the direction '{spec.direction}'")
     return actions
 
 
@@ -141,7 +138,7 @@ def _change_lane(spec: ChangeSpec, lane: Lane, place: str) -> tuple[Action, Lane
     if isinstance(spec.replace, Lane):
         return QdiscReplace(side="egress", handle="", qdisc=tree(spec.replace, f"{place}.replace")), spec.replace
     if not isinstance(spec.replace, QdiscTree):
-        raise DocumentError(place, "has no action")
+        raise DocumentError(place, "missing action")
     line = spec.replace.qdisc
     return (
         QdiscReplace(side="egress", handle=handle, qdisc=spec.replace.resolved()),

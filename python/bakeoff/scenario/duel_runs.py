@@ -41,7 +41,7 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
         "run": "-".join([*parts, *([asked.rtt2] if asked.rtt2 is not None else [])]),
     }
     if not asked.qdisc.strip():
-        raise ScenarioError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")
+        raise ScenarioError("duel: qdisc: empty; expected for example 'fq_codel flows 1'")
     asked_for = frozenset({asked.cc1, asked.cc2})
     scenario = from_document(_escaped(document), path="duel", suite=OWN, default_name="duel", typed=asked_for)
     run = scenario.resolve({}, seed)
@@ -66,8 +66,8 @@ def duels(asked: Duel, *, seed: int = 1, seeds: int = 1, yes: bool = False) -> l
             run = duel(each, seed=number)
             if run.key in runs:
                 raise ScenarioError(
-                    f"duel: two duels would be named '{run.run}': {runs[run.key].title}; {run.title}; "
-                    "expected parts whose names tell them apart"
+                    f"duel: duplicate name '{run.run}' of {runs[run.key].title} and {run.title}; expected values with "
+                    "different names"
                 )
             runs[run.key] = run
     return list(runs.values())

@@ -57,7 +57,7 @@ class Ends:
         """Install a root qdisc; DocumentError if there is one already."""
         queues = self.egress if side == "egress" else self.ingress
         if end in queues:
-            raise DocumentError(place, f"the {side} of {end[0]}>{end[1]} has a qdisc already, '{queues[end].qdisc}'")
+            raise DocumentError(place, f"the {side} of {end[0]}>{end[1]} already has a qdisc, '{queues[end].qdisc}'")
         queues[end] = qdisc
 
 
@@ -79,7 +79,7 @@ def middle(doc: Document, named: str | None, place: str, *, key: str = "at") -> 
     if named is None:
         if len(between) == 1:
             return between[0]
-        raise DocumentError(place, f"does not say at which node; expected '{key}' with one of {', '.join(between)}")
+        raise DocumentError(place, f"ambiguous node; expected '{key}' with one of {', '.join(between)}")
     if named not in between:
         raise DocumentError(
             f"{place}.{key}" if "." not in key else key,
@@ -131,7 +131,7 @@ def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
     """A shaper with `qdisc` below it; htb gets one class, as the test beds have it, where `ceil` is the rate."""
     child = Qdisc(qdisc=qdisc) if qdisc else None
     if not tc.kind(shape):
-        raise DocumentError(place, "shape: is empty; expected for example 'htb rate 50mbit'")
+        raise DocumentError(place, "shape: empty; expected for example 'htb rate 50mbit'")
     if tc.kind(shape) != "htb":
         return Qdisc(qdisc=shape, child=child)
     return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(shape, place), child=child)])
@@ -176,7 +176,7 @@ def put_delay(doc: Document, flows: list[Placed], ends: Ends) -> None:
     net = doc.network
     if net.rtt is None and not own and net.delay.up is None and net.delay.down is None:
         if net.delay.model_fields_set:
-            raise DocumentError("network.delay", "has no time; expected 'network.rtt', or an 'rtt' for each flow")
+            raise DocumentError("network.delay", "missing; expected 'network.rtt', or an 'rtt' for each flow")
         return
     written = "network.rtt" if net.rtt is not None else f"{own[0][0]}.rtt" if own else "network.delay"
     node = middle(doc, net.delay.at, written, key="network.delay.at")
@@ -191,7 +191,8 @@ def put_delay(doc: Document, flows: list[Placed], ends: Ends) -> None:
         if rivals:
             raise DocumentError(
                 f"{place}.rtt",
-                f"is chosen by DSCP, and '{rivals[0].name}' has {dscp} too, with another rtt; expected a 'dscp' each",
+                f"selected by DSCP, but '{rivals[0].name}' has the same DSCP {dscp} and another rtt; expected "
+                "unique 'dscp'",
             )
     wanted = list(dict.fromkeys((rtt, dscp) for _, rtt, dscp in own))
     for end, way in ((back, 0), (ahead, 1)):
@@ -240,7 +241,7 @@ def put_mangling(doc: Document, flows: list[Placed], ends: Ends) -> None:
             whose = f"which '{alike[0]}' has too" if alike else "the default of everything"
             raise DocumentError(
                 place,
-                f"'{flow.ecn}' is chosen by DSCP, but the flow has {flow.dscp}, {whose}; expected a 'dscp' of its own",
+                f"'{flow.ecn}' is selected by DSCP, but the flow has {flow.dscp}, {whose}; expected a unique 'dscp'",
             )
         at = doc.network.bottleneck[0].at if doc.network.bottleneck else None
         node = middle(doc, at, place, key="network.bottleneck.at")

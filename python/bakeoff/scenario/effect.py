@@ -32,7 +32,7 @@ def check_axes(document: Mapping[str, Any]) -> None:
             if member in used or (member in named and not used.isdisjoint(members)):
                 continue
             place = f"vary.{name}" + (f".{member}" if member != name else "")
-            raise DocumentError(place, f"changes nothing, because nothing uses '{{{member}}}'{_perhaps(own, member)}")
+            raise DocumentError(place, f"no effect: unused placeholder '{{{member}}}'{_perhaps(own, member)}")
 
 
 def check_alike(points: Sequence[Point], runs: Sequence[Run]) -> None:
@@ -48,11 +48,10 @@ def check_alike(points: Sequence[Point], runs: Sequence[Run]) -> None:
         names = f"'{runs[first].run}' and '{runs[second].run}'"
         axes = " and ".join(f"'{axis}'" for axis in unlike) + (" changes" if len(unlike) == 1 else " change")
         if len(unlike) == 1 and _changes_nothing(unlike[0], points, made.values()):
-            raise DocumentError(f"vary.{unlike[0]}", f"changes nothing: the runs {names} are the same but for the name")
+            raise DocumentError(f"vary.{unlike[0]}", f"no effect: the runs {names} differ only in name")
         raise DocumentError(
             "vary",
-            f"the runs {names} are the same but for the name: {axes} nothing in them; "
-            "expected unlike runs, or 'exclude' for one of them",
+            f"the runs {names} differ only in name: {axes} nothing in them; expected different runs, or 'exclude'",
         )
 
 
@@ -103,12 +102,12 @@ def _placeholders(data: object) -> Iterator[str]:
 
 
 def _perhaps(data: object, axis: str) -> str:
-    """`; did you mean …` where a key of the axis's name holds a constant."""
+    """`; expected …` if a key of the axis's name holds a constant."""
     found = _constant(data, axis)
     if found is None:
         return f'; expected "{{{axis}}}" somewhere in the scenario, as in \'rtt: "{{rtt}}"\''
     place, value = found
-    return f"; '{place}' is {json.dumps(value)}: did you mean \"{{{axis}}}\" there?"
+    return f"; '{place}' is {json.dumps(value)}; expected \"{{{axis}}}\" there"
 
 
 def _constant(data: object, axis: str, place: str = "") -> tuple[str, object] | None:

@@ -99,7 +99,7 @@ class VideoSource(Model):
     @model_validator(mode="after")
     def _holds_a_segment(self) -> "VideoSource":
         if self.buffer < self.segment:
-            raise ValueError(f"a buffer of {self.buffer:g} s does not hold a segment of {self.segment:g} s")
+            raise ValueError(f"a buffer of {self.buffer:g} s is smaller than a segment of {self.segment:g} s")
         return self
 
 
@@ -129,7 +129,7 @@ class Source(Model):
 def _source(value: object) -> object:
     if isinstance(value, str):
         if value != "bulk":
-            raise ValueError(f"'{value}' is no source; expected bulk, or a mapping such as {{bytes: 10MB}}")
+            raise ValueError(f"'{value}': unknown source; expected bulk, or a mapping such as {{bytes: 10MB}}")
         return {}
     return value
 

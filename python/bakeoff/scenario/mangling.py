@@ -15,7 +15,7 @@ def mangling(rule: MangleRule, place: str) -> list[Mangle]:
     """The rewriting that a rule stands for, in order; DocumentError if it says too little."""
     if rule.rule is None:
         if rule.set_dscp is None and rule.set_ecn is None and not rule.clear_syn_ecn:
-            raise DocumentError(place, "changes nothing; expected 'rule', or set_dscp, set_ecn or clear_syn_ecn")
+            raise DocumentError(place, "no action; expected 'rule', or set_dscp, set_ecn or clear_syn_ecn")
         return [
             Mangle(
                 match=rule.match.resolved(),

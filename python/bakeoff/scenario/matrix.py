@@ -57,7 +57,7 @@ def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[P
     names = [name for column in columns for name in (column[0] if column else ())]
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
-        raise DocumentError("vary", f"the axis '{twice}' stands twice")
+        raise DocumentError("vary", f"duplicate axis '{twice}'")
     many = bounds.too_many_runs(prod(map(len, columns)))
     if many is not None and not yes:
         raise DocumentError("vary", many)
@@ -90,7 +90,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
                     f"has the keys {quoted(sorted(row))}; expected those of the first entry, {quoted(sorted(rows[0]))}",
                 )
     elif any(isinstance(row, (list, dict)) for row in axis):
-        raise DocumentError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
+        raise DocumentError(place, "mixed kinds of values; expected plain values, or mappings with the same keys")
     else:
         labels_of = [_label(value) for value in axis]
         # The class alone, unless another value is called so.
@@ -101,7 +101,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
     for entry, times in labels.items():
         if times > 1:
-            raise DocumentError(place, f"the value {quoted('-'.join(entry))} stands twice")
+            raise DocumentError(place, f"duplicate value {quoted('-'.join(entry))}")
     return rows
 
 
@@ -113,13 +113,12 @@ def _label(value: object) -> str:
 def _check_name(axis: str, place: str) -> None:
     if axis == COPY:
         raise DocumentError(
-            place, f"'{COPY}' cannot name an axis, because {{{COPY}}} numbers the copies of a flow with 'count'"
+            place, f"'{COPY}': reserved name; {{{COPY}}} numbers the copies of a flow; expected another name"
         )
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", axis):
         raise DocumentError(
             place,
-            f"'{axis}' cannot name an axis, because it could not stand in a placeholder; "
-            "expected a letter, then letters, digits, '_' or '-'",
+            f"'{axis}': invalid name of an axis; expected a letter, then letters, digits, '_' or '-'",
         )
 
 
@@ -192,7 +191,7 @@ class _Filling:
                 value = self.lookup(f"{name}.label", place, labels=True, inside=inside)
             if isinstance(value, (dict, list)):
                 raise DocumentError(
-                    place, f"the placeholder '{found[0]}' stands for {quoted(value)}; expected a plain value here"
+                    place, f"the value of placeholder '{found[0]}' is {quoted(value)}; expected a plain value here"
                 )
             return _text(value)
 
@@ -248,7 +247,7 @@ class _Filling:
 def _axes(word: str, axes: list[str]) -> str:
     if axes:
         return did_you_mean(word, axes)
-    return f"; there is no axis, because the scenario has no 'vary'; expected '{{{{{word}}}}}' for braces as they are"
+    return f"; the scenario has no 'vary'; expected '{{{{{word}}}}}' for literal braces"
 
 
 def _text(value: object) -> str:

@@ -75,21 +75,21 @@ def loss(link: LinkSpec, place: str) -> float | dict[str, float]:
 def _known(link: LinkSpec, names: list[str], place: str) -> None:
     for name in names:
         if name not in link.ends:
-            raise DocumentError(place, f"'{name}' is no end of the link{did_you_mean(name, link.ends)}")
+            raise DocumentError(place, f"'{name}': not an end of the link{did_you_mean(name, link.ends)}")
 
 
 def _fit(link: LinkSpec, made: dict[str, Any], place: str) -> None:
     media = [name for name in ("docsis", "multipath", "trace", "wifi") if name in made]
     if len(media) > 1:
-        raise DocumentError(place, f"{' and '.join(media)} do not go together")
+        raise DocumentError(place, f"{' and '.join(media)} are mutually exclusive")
     if "half_duplex" in made and media not in ([], ["wifi"]):
-        raise DocumentError(place, f"half_duplex and {media[0]} do not go together")
+        raise DocumentError(place, f"half_duplex and {media[0]} are mutually exclusive")
     for name in ("multipath", "trace"):
         if name in made and link.rate is not None:
-            raise DocumentError(f"{place}.rate", f"'{name}' gives the rate; expected none")
+            raise DocumentError(f"{place}.rate", f"'{name}' sets the rate; expected no 'rate'")
     for name in ("docsis", "half_duplex", "wifi"):
         if name in made and link.rate is None:
-            raise DocumentError(f"{place}.rate", f"is missing; '{name}' needs it")
+            raise DocumentError(f"{place}.rate", f"missing; '{name}' needs a rate")
 
 
 def read_trace(named: str, folder: Path, place: str) -> list[int]:
@@ -99,9 +99,7 @@ def read_trace(named: str, folder: Path, place: str) -> list[int]:
     """
     path = folder / named
     if not any(files.is_below(path, each) for each in (folder, root())):
-        raise DocumentError(
-            place, f"'{named}' leads out of the scenario's folder; expected a file in {folder.resolve()} or below"
-        )
+        raise DocumentError(place, f"'{named}' is outside the scenario's folder; expected a file in {folder.resolve()}")
     try:
         lines = files.read(path, _LARGEST_TRACE).decode("ascii").splitlines() or [""]
     except (OSError, UnicodeDecodeError) as error:
@@ -115,12 +113,12 @@ def read_trace(named: str, folder: Path, place: str) -> list[int]:
         if not text.isdecimal() or len(text) > _DIGITS or (ms and int(text) < ms[-1]):
             raise DocumentError(
                 place,
-                f"{path}: line {number}: is no millisecond, or before that of the line above; expected one whole "
-                f"number of at most {_DIGITS} digits per line, in order",
+                f"{path}: line {number}: invalid or decreasing; expected one integer of at most {_DIGITS} digits per "
+                "line, in order",
             )
         ms.append(int(text))
     if not ms or ms[-1] == 0:
-        raise DocumentError(place, f"{path}: is empty or ends at 0; expected one millisecond per line")
+        raise DocumentError(place, f"{path}: empty, or ends at 0; expected one millisecond per line")
     return ms
 
 
@@ -132,7 +130,7 @@ def outages(doc: Document) -> list[Change]:
         for number, (down, up) in enumerate(link.down):
             place = f"network.links[{index}].down[{number}]"
             if not end <= down < up:
-                raise DocumentError(place, f"from {down:g} s to {up:g} s; expected times that rise")
+                raise DocumentError(place, f"from {down:g} s to {up:g} s; expected increasing times")
             if down > doc.duration:
                 raise DocumentError(place, f"{down:g} s is after the end of the run at {doc.duration:g} s")
             end = up

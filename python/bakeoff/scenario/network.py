@@ -388,9 +388,9 @@ class TunnelSpec(Model):
     @model_validator(mode="after")
     def _of_this_kind(self) -> "TunnelSpec":
         if self.cipher is not None and self.kind != "ipsec":
-            raise ValueError(f"has a cipher, and is '{self.kind}'; only ipsec has a choice")
+            raise ValueError(f"cipher: not valid for '{self.kind}'; expected ipsec")
         if self.replay_window is not None and self.kind not in ("ipsec", "wireguard"):
-            raise ValueError(f"has a replay_window, and is '{self.kind}', which has no sequence numbers")
+            raise ValueError(f"replay_window: not valid for '{self.kind}', which has no sequence numbers")
         return self
 
 

@@ -29,8 +29,8 @@ def observe(run: Run, *, trace: Sequence[str] = (), capture: Sequence[str] = ())
             near = get_close_matches(name, leaving, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise ScenarioError(
-                f"capture: '{name}' is no interface of {run.key}{hint}; expected {ALL} or one of "
-                f"{', '.join(leaving)}, or with < for what arrives"
+                f"capture: '{name}': no such interface in {run.key}{hint}; expected {ALL} or one of "
+                f"{', '.join(leaving)}, or NODE<PEER for arriving packets"
             )
         captures += leaving if name == ALL else [name]
     traces = [*run.trace, *trace]

@@ -33,10 +33,10 @@ def resolve_programs(doc: Document, hosts: list[str], folder: Path) -> list[Prog
         place = f"programs[{index}]"
         name = spec.name or next(names)
         if any(name == other.name for other in programs):
-            raise DocumentError(f"{place}.name", f"'{name}' stands twice; expected unique names")
+            raise DocumentError(f"{place}.name", f"duplicate name '{name}'; expected unique names")
         if spec.node not in hosts:
             raise DocumentError(
-                f"{place}.node", f"'{spec.node}' is no host of the network{did_you_mean(spec.node, hosts)}"
+                f"{place}.node", f"'{spec.node}': no such host in the network{did_you_mean(spec.node, hosts)}"
             )
         argv = _argv(spec.run, hosts, f"{place}.run")
         if "/" in argv[0] and not Path(argv[0]).is_absolute():
@@ -70,7 +70,8 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
         place = f"programs[{index}]"
         if program.name in taken:
             raise DocumentError(
-                f"{place}.name", f"'{program.name}' stands twice; expected unique names, also among flows and probes"
+                f"{place}.name",
+                f"duplicate name '{program.name}'; expected unique names among programs, flows and probes",
             )
         flow, probe = measured(program.argv, spec)
         start = program.start_s or 0.0
@@ -79,9 +80,9 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
             sender, receiver = flow.from_ or program.node, flow.to or program.node
             for key, host in (("from", sender), ("to", receiver)):
                 if host not in hosts:
-                    raise DocumentError(f"{place}.flow.{key}", f"'{host}' is no host{did_you_mean(host, hosts)}")
+                    raise DocumentError(f"{place}.flow.{key}", f"'{host}': unknown host{did_you_mean(host, hosts)}")
             if sender == receiver:
-                raise DocumentError(f"{place}.flow", f"goes from '{sender}' to itself; expected 'to', or 'from'")
+                raise DocumentError(f"{place}.flow", f"from '{sender}' to itself; expected 'to', or 'from'")
             flows.append(
                 Flow(
                     name=program.name, from_=sender, to=receiver, cc=flow.cc, transport=flow.transport,
@@ -90,9 +91,9 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
             )  # fmt: skip
         if probe is not None:
             if probe.to not in hosts:
-                raise DocumentError(f"{place}.probe.to", f"'{probe.to}' is no host{did_you_mean(probe.to, hosts)}")
+                raise DocumentError(f"{place}.probe.to", f"'{probe.to}': unknown host{did_you_mean(probe.to, hosts)}")
             if probe.to == program.node:
-                raise DocumentError(f"{place}.probe.to", f"goes from '{probe.to}' to itself; expected another host")
+                raise DocumentError(f"{place}.probe.to", f"from '{probe.to}' to itself; expected another host")
             size = probe.size or (84 if probe.type == "icmp" else 60)
             probes.append(
                 Probe(
@@ -148,20 +149,18 @@ def _argv(line: str, hosts: list[str], place: str) -> list[str]:
     try:
         argv = shlex.split(line)
     except ValueError as error:
-        raise DocumentError(place, f"'{line}': {error}; expected words as in a shell") from None
+        raise DocumentError(place, f"'{line}': {error}; expected shell words") from None
     if not argv or not argv[0]:
-        raise DocumentError(place, f"'{line}' names no program; expected for example 'iperf3 -s -1'")
+        raise DocumentError(place, f"'{line}': missing program; expected for example 'iperf3 -s -1'")
     if "\0" in line:
-        raise DocumentError(place, "holds a zero byte; expected words as in a shell")
+        raise DocumentError(place, "contains a zero byte; expected shell words")
     for word in argv:
         if word in _OF_A_SHELL:
-            raise DocumentError(
-                place, f"'{word}' is a shell's word, and no shell is involved; expected \"sh -c '…'\", or no such word"
-            )
+            raise DocumentError(place, f"'{word}' needs a shell; expected \"sh -c '…'\"")
         for found in PLACEHOLDER.finditer(word):
             if found[1] is not None and found[1] not in (*hosts, *WORDS):
                 near = did_you_mean(found[1], [*hosts, *WORDS])
-                raise DocumentError(place, f"'{{{found[1]}}}' names no node{near}; '{{{{' stands for a brace")
+                raise DocumentError(place, f"'{{{found[1]}}}': unknown node{near}; a literal brace is '{{{{'")
     return argv
 
 
@@ -169,7 +168,7 @@ def _file(path: str, folder: Path, place: str) -> Path:
     """A file or folder of the scenario's that is there."""
     whole = _below(path, folder, place)
     if not whole.exists():
-        raise DocumentError(place, f"'{path}': there is no {whole}")
+        raise DocumentError(place, f"'{path}': no such file {whole}")
     return whole
 
 
@@ -177,7 +176,7 @@ def _below(path: str, folder: Path, place: str) -> Path:
     """The whole path of what lies in the scenario's folder or below."""
     whole = Path(os.path.realpath(folder / path)) if "\0" not in path else None
     if whole is None or not files.is_below(whole, folder):
-        raise DocumentError(place, f"'{path}' does not lie in {folder.resolve()} or below; expected a file that does")
+        raise DocumentError(place, f"'{path}' is outside {folder.resolve()}; expected a file inside it")
     return whole
 
 
@@ -188,7 +187,7 @@ def _during(doc: Document, spec: ProgramSpec, place: str) -> tuple[float | None,
         raise DocumentError(f"{place}.at", f"{since:g} s is after the end of the run, {doc.duration:g} s")
     if spec.stop is not None and not since < spec.stop <= doc.duration:
         raise DocumentError(
-            f"{place}.stop", f"{spec.stop:g} s; expected a time after its start, within the run of {doc.duration:g} s"
+            f"{place}.stop", f"{spec.stop:g} s; expected a time after the start, within the run of {doc.duration:g} s"
         )
     start = None if spec.at is None else round(doc.idle + spec.at, 9)
     return start, None if spec.stop is None else round(doc.idle + spec.stop, 9)

@@ -49,7 +49,7 @@ class Module(NamedTuple):
         names = self.words[::2]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ScenarioError(f"parameter '{twice}' is given twice")
+            raise ScenarioError(f"parameter '{twice}': duplicate")
         return dict(zip(names, self.words[1::2], strict=True))
 
 
@@ -135,8 +135,8 @@ def _without_class(cc: str, base: Path) -> str:
     named, _, name = word.partition(":")
     if not named.endswith(".py"):
         hint = f"'{named}.py:CLASS'" if (base / f"{named}.py").is_file() else "a file and its class: './mycc.py:MyCC'"
-        return f"'{cc}' is no congestion control and no file of Python; expected {hint}"
-    what = f"'{name}' is no name of a class" if name else "the class is missing"
+        return f"'{cc}': unknown congestion control or Python file; expected {hint}"
+    what = f"'{name}': invalid class name" if name else "the class is missing"
     try:
         tree = ast.parse(files.read(base / Path(named).expanduser(), LARGEST))
     except OSError as error:
@@ -170,8 +170,9 @@ def permitted(run: Run, *, allow_code: bool = False) -> Run:
             at = "".join(f"{each}: " for each in (run.source, run.key) if each)
             folder = f"in {Path(run.source).parent.resolve()} or below" if run.source else "that this command names"
             raise ScenarioError(
-                f"{at}flows[{index}].cc: the run would execute {path}; expected a file {folder}, or --allow-code "
-                "(in Python: allow_code=True) after a look into it"
+                f"{at}flows[{index}].cc"
+                f": not allowed to execute {path}; expected a file {folder}, or --allow-code (in "
+                "Python: allow_code=True) after a review"
             )
     return run.as_executable()
 

@@ -68,10 +68,9 @@ def resolve(
         if "flows" not in doc.model_fields_set:
             raise DocumentError(
                 "flows",
-                "is missing; expected for example 'flows: [{name: a, cc: cubic}]', "
-                "or programs of the machine ('programs:')",
+                "missing; expected for example 'flows: [{name: a, cc: cubic}]', or programs ('programs:')",
             )
-        raise DocumentError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
+        raise DocumentError("flows", "empty; expected a flow, or a program ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows), interfaces, _end(doc))
     start, stop = window(doc.measure, doc.duration, sample_interval_s, written_s)
@@ -153,7 +152,7 @@ def _copies(specs: list[FlowSpec]) -> list[Placed]:
             control = ccs[(number - 1) % len(ccs)]
             name = _copy_name(spec, number) or next(own)
             if name in taken:
-                raise DocumentError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
+                raise DocumentError(f"flows[{index}].name", f"duplicate name '{name}'; expected unique names")
             taken.add(name)
             copy = spec.model_copy(update={"name": name, "cc": control, "count": None})
             flows.append(Placed(f"flows[{index}]", copy))
@@ -190,13 +189,13 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
     path = net.path or []
     for name in path:
         if path.count(name) > 1:
-            raise DocumentError("network.path", f"'{name}' stands twice; expected unique names")
+            raise DocumentError("network.path", f"duplicate name '{name}'; expected unique names")
     kinds: dict[str, Literal["host", "bridge", "router"]] = {}
     for name in path:
         kinds[name] = "host" if name in (path[0], path[-1]) else "bridge"
     kinds |= {name: spec.kind for name, spec in net.nodes.items()}
     if not kinds:
-        raise DocumentError("network", "has no nodes; expected 'path: [cli, mid, srv]', or 'nodes' and 'links'")
+        raise DocumentError("network", "missing nodes; expected 'path: [cli, mid, srv]', or 'nodes' and 'links'")
     nodes = []
     for name, kind in kinds.items():
         spec = net.nodes.get(name)
@@ -218,11 +217,12 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
         place = f"network.links[{index}].ends"
         for name in (left, right):
             if name not in kinds:
-                raise DocumentError(place, f"'{name}' is no node{did_you_mean(name, list(kinds))}")
+                raise DocumentError(place, f"'{name}': unknown node{did_you_mean(name, list(kinds))}")
         of_path = {left, right} in plain
         if left == right or (not of_path and any({left, right} == set(other.ends) for other in links)):
             raise DocumentError(
-                place, f"{left} and {right} are joined already" if left != right else f"joins '{left}' to itself"
+                place,
+                f"duplicate link between {left} and {right}" if left != right else f"a link from '{left}' to itself",
             )
         made = resolved.Link(
             ends=(left, right),
@@ -253,7 +253,7 @@ def _check_connected(names: list[str], links: list[resolved.Link]) -> None:
     lost = [name for name in names if name not in reached]
     if lost:
         raise DocumentError(
-            "network", f"no links lead from '{names[0]}' to '{lost[0]}'; expected one connected network"
+            "network", f"not connected: no path from '{names[0]}' to '{lost[0]}'; expected a connected network"
         )
 
 
@@ -269,7 +269,7 @@ def _put_interfaces(doc: Document, ends: Ends) -> None:
         for number, rule in enumerate(spec.mangle):
             ends.mangle.setdefault(end, []).extend(mangling(rule, f"{place}.mangle[{number}]"))
         if end in ends.tx_queue_len:
-            raise DocumentError(place, f"{spec.node}>{spec.peer} stands twice; expected one entry per interface")
+            raise DocumentError(place, f"duplicate interface {spec.node}>{spec.peer}; expected one entry per interface")
         ends.tx_queue_len[end] = spec.tx_queue_len
 
 
@@ -285,7 +285,7 @@ def _check_matches(doc: Document, flows: set[str]) -> None:
     for place, match in matches:
         if match.flow is not None and match.flow not in known:
             raise DocumentError(
-                f"{place}.flow", f"'{match.flow}' is no flow and no probe{did_you_mean(match.flow, sorted(known))}"
+                f"{place}.flow", f"'{match.flow}': unknown flow or probe{did_you_mean(match.flow, sorted(known))}"
             )
 
 
@@ -294,7 +294,7 @@ def _interfaces(ends: Ends, known: set[tuple[str, str]]) -> list[resolved.Interf
     for node, peer in used:
         if (node, peer) not in known:
             near = did_you_mean(f"{node}>{peer}", sorted(f"{a}>{b}" for a, b in known))
-            raise DocumentError(ends.named.get((node, peer), "network"), f"there is no interface '{node}>{peer}'{near}")
+            raise DocumentError(ends.named.get((node, peer), "network"), f"unknown interface '{node}>{peer}'{near}")
     return [
         resolved.Interface(
             node=end[0],
@@ -316,7 +316,7 @@ def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
         for name in (first, last):
             _check_host(name, hosts, f"{place}.ends")
         if any(spec.name == other.name for other in tunnels):
-            raise DocumentError(place, f"'{spec.name}' stands twice; expected unique names")
+            raise DocumentError(place, f"duplicate name '{spec.name}'; expected unique names")
         tunnels.append(
             resolved.Tunnel(
                 name=spec.name,
@@ -332,13 +332,13 @@ def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
 
 def _ends_of_path(doc: Document, place: str) -> tuple[str, str]:
     if doc.network.path is None:
-        raise DocumentError(place, "the network has no path; expected the two hosts by name")
+        raise DocumentError(place, "the network has no 'path'; expected 'from' and 'to'")
     return doc.network.path[0], doc.network.path[-1]
 
 
 def _check_host(name: str, hosts: list[str], place: str) -> None:
     if name not in hosts:
-        raise DocumentError(place, f"'{name}' is no host of the network{did_you_mean(name, hosts)}")
+        raise DocumentError(place, f"'{name}': no such host in the network{did_you_mean(name, hosts)}")
 
 
 def _from_to(doc: Document, spec: FlowSpec | ProbeSpec, hosts: list[str], place: str) -> tuple[str, str]:
@@ -351,7 +351,7 @@ def _from_to(doc: Document, spec: FlowSpec | ProbeSpec, hosts: list[str], place:
     _check_host(sender, hosts, f"{place}.from")
     _check_host(receiver, hosts, f"{place}.to")
     if sender == receiver:
-        raise DocumentError(place, f"goes from '{sender}' to itself; expected two hosts")
+        raise DocumentError(place, f"from '{sender}' to itself; expected two hosts")
     return sender, receiver
 
 
@@ -393,8 +393,8 @@ def _flows(
 def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str | None:
     names = [tunnel.name for tunnel in tunnels]
     if name is not None and name not in names:
-        near = did_you_mean(name, names) if names else "; there is no 'network.tunnels'"
-        raise DocumentError(f"{place}.tunnel", f"'{name}' is no tunnel{near}")
+        near = did_you_mean(name, names) if names else "; the network has no 'tunnels'"
+        raise DocumentError(f"{place}.tunnel", f"'{name}': unknown tunnel{near}")
     return name
 
 
@@ -419,7 +419,9 @@ def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], tak
     for index, spec in enumerate(doc.probes):
         place = f"probes[{index}]"
         if spec.name in taken:
-            raise DocumentError(f"{place}.name", f"'{spec.name}' stands twice; expected unique names, also among flows")
+            raise DocumentError(
+                f"{place}.name", f"duplicate name '{spec.name}'; expected unique names among flows and probes"
+            )
         taken = taken | {spec.name}
         sender, receiver = _from_to(doc, spec, hosts, place)
         start, stop = _during(spec.start or 0.0, spec.stop, doc.duration, place)
@@ -447,7 +449,7 @@ def _captures(doc: Document, known: set[tuple[str, str]]) -> list[str]:
     names = sorted(f"{node}>{peer}" for node, peer in known)
     for index, capture in enumerate(doc.captures):
         if capture not in names:
-            raise DocumentError(f"captures[{index}]", f"'{capture}' is no interface{did_you_mean(capture, names)}")
+            raise DocumentError(f"captures[{index}]", f"'{capture}': unknown interface{did_you_mean(capture, names)}")
     return doc.captures
 
 

@@ -136,7 +136,7 @@ class _at:  # noqa: N801 (reads as a word)
             set_to = "".join(f" with --set {key}={label(value)}" for key, value in self.settings.items())
             # What the merged document lacks, or has twice, may be either file's fault.
             profile = profile_of(self.document)
-            under = f" (what this file does not say itself stands in {profile})" if profile else ""
+            under = f" (defaults are in {profile})" if profile else ""
             raise ScenarioError(f"{self.path}{set_to}: {error}{under}") from None
 
 
@@ -188,7 +188,7 @@ def from_document(
                 raise DocumentError("", f"unknown key '{key}'{hint}")
         seeds = document.get("seeds", 1)
         if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-            raise DocumentError("seeds", f"{quoted(seeds)}; expected a number of repetitions, at least 1")
+            raise DocumentError("seeds", f"{quoted(seeds)}; expected an integer, at least 1")
         for key in ("title", "run"):
             value = document.get(key)
             if value is not None and not isinstance(value, (str, int, float)):
@@ -252,7 +252,7 @@ def _check_names(scenario: Scenario) -> None:
             unlike = [axis for axis in point if label_of(point, axis) != label_of(named[name], axis)]
             raise DocumentError(
                 "run",
-                f"two points of the matrix are named '{name}'; "
-                f"expected a template that holds {' or '.join(f'{{{axis}}}' for axis in unlike)}",
+                f"duplicate name '{name}' of two points; expected a template with "
+                f"{' or '.join(f'{{{axis}}}' for axis in unlike)}",
             )
         named[name] = point

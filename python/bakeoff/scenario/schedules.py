@@ -113,9 +113,9 @@ def _steps(key: str, schedule: list[Any], place: str) -> tuple[Any, list[tuple[s
         except ValueError as error:
             raise DocumentError(here, str(error)) from None
         if at <= last or (index == 0 and at != 0):
-            raise DocumentError(here, f"starts at '{step[0]}'; expected times that rise from 0s")
+            raise DocumentError(here, f"'{step[0]}' is out of order; expected increasing times from 0s")
         last = at
         steps.append((here, step[0], step[1]))
     if not schedule:
-        raise DocumentError(place, f"is empty; expected [[0s, {key}], [time, {key}], …]")
+        raise DocumentError(place, f"empty; expected [[0s, {key}], [time, {key}], …]")
     return schedule[0][1], steps[1:]

@@ -182,7 +182,7 @@ def _set(document: dict[str, Any], key: str, value: object) -> None:
         else:
             raise DocumentError(
                 key,
-                f"'{place}' is {quoted(here)}, which has no '{step}'; expected a value for '{place}' itself",
+                f"'{place}' is {quoted(here)}, without '{step}'; expected a value for '{place}'",
             )
 
 

@@ -16,9 +16,7 @@ def root() -> Path:
     named = os.environ.get("BAKEOFF_CATALOG")
     if named:
         if not (Path(named) / "suites").is_dir():
-            raise ScenarioError(
-                f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog"
-            )
+            raise ScenarioError(f"BAKEOFF_CATALOG: '{named}': no folder 'suites'; expected a catalog folder")
         return Path(named)
     return data.folder("catalog")
 
@@ -31,7 +29,7 @@ def with_profile(document: Mapping[str, Any]) -> dict[str, Any]:
     folder = root() / "profiles"
     known = sorted(file.stem for file in folder.glob("*.yaml"))
     if name not in known:
-        raise DocumentError("profile", f"'{name}' is no profile{did_you_mean(str(name), known)}")
+        raise DocumentError("profile", f"'{name}': unknown profile{did_you_mean(str(name), known)}")
     return _merged(read_yaml(folder / f"{name}.yaml"), document)
 
 

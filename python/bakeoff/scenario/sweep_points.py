@@ -84,10 +84,10 @@ def parse_over(words: Sequence[str]) -> list[Parameter]:
         if not equals or not key or not text:
             raise ScenarioError(f"--over: '{word}'; expected KEY=VALUES, such as network.rtt=log:1ms..200ms:12")
         if key in found:
-            raise ScenarioError(f"--over: '{key}' stands twice; expected each parameter once")
+            raise ScenarioError(f"--over: duplicate parameter '{key}'; expected each parameter once")
         found[key] = _parameter(key, text)
     if not found:
-        raise ScenarioError("--over: says what is varied; expected for example --over network.rtt=log:1ms..200ms:12")
+        raise ScenarioError("missing option --over; expected for example --over network.rtt=log:1ms..200ms:12")
     return list(found.values())
 
 
@@ -96,7 +96,7 @@ def _parameter(key: str, text: str) -> Parameter:
     if re.match(r"(lin|log):", text):
         match = _RANGE.fullmatch(text)
         if match is None:
-            raise ScenarioError(f"{place}: '{text}' is no range; expected for example log:1ms..200ms:12")
+            raise ScenarioError(f"{place}: '{text}': invalid range; expected for example log:1ms..200ms:12")
         scale, low, high, count = match.groups()
         found = _range(place, "log" if scale == "log" else "lin", low, high)
         return Parameter(key, () if count is None else _steps(place, found, count), found)
@@ -104,11 +104,11 @@ def _parameter(key: str, text: str) -> Parameter:
         parse_value(text, place) if text.startswith("[") else [parse_value(each, place) for each in text.split(",")]
     )
     if not isinstance(values, list) or not values or any(value is None or value == "" for value in values):
-        raise ScenarioError(f"{place}: '{text}' has an empty value; {_FORM}")
+        raise ScenarioError(f"{place}: '{text}' contains an empty value; {_FORM}")
     names = [label(value) for value in values]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ScenarioError(f"{place}: the value {quoted(twice)} stands twice")
+        raise ScenarioError(f"{place}: duplicate value {quoted(twice)}; expected unique values")
     return Parameter(key, tuple(values))
 
 
@@ -117,15 +117,15 @@ def _range(place: str, scale: Literal["lin", "log"], low: str, high: str) -> Ran
     for text in (low, high):
         found = units.si(text)
         if found is None:
-            raise ScenarioError(f"{place}: '{text}' is no number, perhaps with a unit; {_FORM}")
+            raise ScenarioError(f"{place}: '{text}': invalid number; {_FORM}")
         ends.append(found)
     (first, unit), (end, other) = ends
     if unit != other:
-        raise ScenarioError(f"{place}: '{low}' and '{high}' are of unlike units; expected both ends in the same")
+        raise ScenarioError(f"{place}: '{low}' and '{high}' have different units; expected the same unit")
     if first >= end:
         raise ScenarioError(f"{place}: '{low}' is not below '{high}'; expected the lower end first")
     if scale == "log" and first <= 0:
-        raise ScenarioError(f"{place}: a logarithmic range cannot begin at '{low}'; expected more than 0, or lin:")
+        raise ScenarioError(f"{place}: a logarithmic range from '{low}'; expected more than 0, or lin:")
     return Range(scale, first, end, unit, not unit and "." not in low and "." not in high)
 
 
@@ -136,8 +136,7 @@ def _steps(place: str, found: Range, digits: str) -> tuple[Any, ...]:
     values = tuple(dict.fromkeys(found.at(step / (count - 1)) for step in range(count)))
     if len(values) < count:
         raise ScenarioError(
-            f"{place}: {count} values are closer to each other than {_DISTINCT} digits tell; "
-            f"expected at most {len(values)} of them"
+            f"{place}: {count} values are not distinct in {_DISTINCT} digits; expected at most {len(values)}"
         )
     return values
 
@@ -159,8 +158,8 @@ def grid(parameters: Sequence[Parameter], *, yes: bool = False) -> list[Point]:
     for each in parameters:
         if not each.values:
             raise ScenarioError(
-                f"--over {each.key}: does not say how many values; expected a number of them behind the range, as in "
-                "log:1ms..200ms:12, or --sample or --adaptive, which choose them"
+                f"--over {each.key}: missing number of values; expected for example log:1ms..200ms:12, or --sample or "
+                "--adaptive"
             )
     many = bounds.too_many_runs(prod(len(each.values) for each in parameters))
     if many is not None and not yes:
@@ -206,8 +205,7 @@ def sample(parameters: Sequence[Parameter], how: str, *, yes: bool = False) -> l
         )
     if method == "sobol" and count & (count - 1):
         raise ScenarioError(
-            f"--sample: '{how}'; a Sobol sequence is even only in powers of two; expected for example "
-            f"sobol:{1 << count.bit_length()}"
+            f"--sample: '{how}'; expected a power of two for a Sobol sequence, such as sobol:{1 << count.bit_length()}"
         )
     ranges = free(parameters, f"--sample {how}")
     from scipy.stats import qmc  # type: ignore[import-untyped]  # takes a second to import
@@ -231,11 +229,10 @@ def free(parameters: Sequence[Parameter], who: str) -> list[Parameter]:
     """The ranges whose values `who` chooses. BakeoffError if there is none, or one says how many values it has."""
     ranges = [each for each in parameters if each.range is not None]
     if not ranges:
-        raise ScenarioError(f"{who}: chooses values of ranges; expected one, such as --over network.rtt=log:1ms..200ms")
+        raise ScenarioError(f"{who}: missing range; expected for example --over network.rtt=log:1ms..200ms")
     for each in ranges:
         if each.values:
             raise ScenarioError(
-                f"{who}: chooses the values of '{each.key}' itself; expected its range without "
-                f"':{len(each.values)}' at the end"
+                f"{who}: chooses the values of '{each.key}'; expected the range without ':{len(each.values)}'"
             )
     return ranges

@@ -72,8 +72,8 @@ class SweepRuns:
             other = next((point[each.key] for point in points if point[each.key] != first[each.key]), None)
             if other is not None and made == [_content(run) for run in self.runs({**first, each.key: other})]:
                 raise ScenarioError(
-                    f"{scenario.path}: --over {each.key}: changes nothing: the runs with '{first[each.key]}' and with "
-                    f"'{other}' are the same but for the name"
+                    f"{scenario.path}: --over {each.key}: no effect: the runs with '{first[each.key]}' and '{other}' "
+                    "differ only in name"
                 )
 
     def _at(self, point: Point) -> tuple[Scenario, list[Mapping[str, Any]]]:
@@ -95,21 +95,21 @@ def _place(scenario: Scenario, key: str, axes: Sequence[str]) -> str:
     if key in axes:
         if key not in (scenario.document.get("vary") or {}):
             raise ScenarioError(
-                f"{scenario.path}: --over {key}: the axis '{key}' moves together with others; expected one of its own, "
-                "or a place of the scenario such as network.rtt"
+                f"{scenario.path}: --over {key}: the axis '{key}' is coupled to others; expected an independent axis, "
+                "or a key of the scenario such as network.rtt"
             )
         return f"vary.{key}"
     first = re.split(r"[.\[]", key)[0]
     if first == "vary":
         raise ScenarioError(
-            f"{scenario.path}: --over {key}: expected the name of the axis alone; "
+            f"{scenario.path}: --over {key}: not an axis; "
             + (f"the axes are: {', '.join(axes)}" if axes else "the scenario has none")
         )
     axis = axis_of(scenario.document, key)
     if axis is not None:
         return f"vary.{axis}"
     if first in _NO_PARAMETERS:
-        raise ScenarioError(f"{scenario.path}: --over {key}: changes no run; expected for example network.rtt")
+        raise ScenarioError(f"{scenario.path}: --over {key}: no effect; expected for example network.rtt")
     return key
 
 

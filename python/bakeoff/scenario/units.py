@@ -129,7 +129,7 @@ def parse_stall(text: object) -> tuple[float, float]:
     """`5ms every 1s` -> length 0.005 s, period 1 s."""
     length, every, period = str(text).partition(" every ")
     if not every:
-        raise ValueError(f"{quoted(text)} is no stall; expected {STALL_FORM}")
+        raise ValueError(f"{quoted(text)}: invalid stall; expected {STALL_FORM}")
     found = parse_time(length), parse_time(period)
     if not 0 < found[0] < found[1]:
         raise ValueError(f"{quoted(text)}: the stall takes nothing or the whole period; expected {STALL_FORM}")
@@ -167,9 +167,9 @@ def parse_dscp(value: object) -> int:
         try:
             value = int(name, 0)
         except ValueError:
-            raise ValueError(f"'{value}' is no DSCP; expected {DSCP_FORM}") from None
+            raise ValueError(f"'{value}' is not a DSCP; expected {DSCP_FORM}") from None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 63:
-        raise ValueError(f"{quoted(value)} is no DSCP; expected {DSCP_FORM}")
+        raise ValueError(f"{quoted(value)} is not a DSCP; expected {DSCP_FORM}")
     return value
 
 
@@ -216,13 +216,13 @@ def _with(text: str, unit: str, meant: str | None) -> str | None:
 
 def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction:
     if value > most:
-        raise ValueError(f"'{text}' is too much; expected at most {shortly}")
+        raise ValueError(f"'{text}' is too large; expected at most {shortly}")
     return value
 
 
 def _text(text: object, form: str) -> str:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
-        raise ValueError(f"{quoted(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
+        raise ValueError(f"{quoted(text)}: invalid quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
     return str(text)
 
 
@@ -230,7 +230,7 @@ def _text(text: object, form: str) -> str:
 def _read(text: str, form: str) -> tuple[Fraction, str]:
     match = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"'{text}' is no quantity; expected {form}")
+        raise ValueError(f"'{text}': invalid quantity; expected {form}")
     sign, number, unit = match.groups()
     if not unit:
         raise ValueError(f"'{text}' has no unit; expected {form}")
@@ -241,7 +241,7 @@ def _read(text: str, form: str) -> tuple[Fraction, str]:
 
 def _whole(value: Fraction, text: object, unit: str) -> int:
     if value.denominator != 1:
-        raise ValueError(f"'{text}' is no whole number of {unit}s")
+        raise ValueError(f"'{text}' is not an integer number of {unit}s")
     return int(value)
 
 

@@ -28,7 +28,7 @@ def window(
     if not 0 <= start < end <= duration_s:
         raise DocumentError(
             "measure.steady_state",
-            f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s",
+            f"the window from {start:g} s to {end:g} s is outside the run of {duration_s:g} s",
         )
     return start, end
 

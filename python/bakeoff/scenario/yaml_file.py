@@ -34,9 +34,7 @@ class _Loader(BaseLoader):
         for key, _ in node.value:
             # A key that is a list or a mapping is refused below.
             if str(key.value) in seen and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key.value}' stands twice", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key.value}'", key.start_mark)
             seen.add(str(key.value))
         return super().construct_mapping(node, deep=deep)
 
@@ -94,10 +92,10 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
     data = parse_value(text, path)
     if not isinstance(data, dict):
         found = "nothing" if data is None else "a list" if isinstance(data, list) else f"'{data}'"[:60]
-        raise ScenarioError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
+        raise ScenarioError(f"{path}: found {found}; expected a mapping that starts like 'scenario: NAME'")
     odd = next((key for key in data if not isinstance(key, str)), None)
     if odd is not None:
-        raise ScenarioError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
+        raise ScenarioError(f"{path}: unknown key '{odd}'; expected keys such as 'duration' and 'network'")
     return data
 
 
@@ -120,14 +118,14 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
         raise ScenarioError(f"{path}: {too_much}")
     odd = _unprintable(data)
     if odd is not None:
-        raise ScenarioError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
+        raise ScenarioError(f"{path}: {odd!r} contains an unprintable character; expected plain text")
     return data
 
 
 def _quotes(lines: Sequence[str]) -> str:
     """What may be wrong in these lines: a text with a placeholder, which YAML takes for a mapping."""
     if any(line.startswith("\t") or re.match(r" *\t", line) for line in lines):
-        return "; a line begins with a tab, and YAML is indented with spaces"
+        return "; a line starts with a tab; expected spaces"
     found = next((match[1] for line in lines if (match := _PLACEHOLDER.search(line))), None)
     return "" if found is None else f'; a text with {found} in it needs quotes: "…{found}…"'
 

@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((ADDRESS, port), Handler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise SiteError(f"--port: {port} cannot be used: {why}; --port 0 takes any that is free") from None
+            raise SiteError(f"--port: cannot listen on {port}: {why}; expected a free port, or 0 for any") from None
 
     @property
     def port(self) -> int:

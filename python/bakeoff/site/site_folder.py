@@ -71,14 +71,14 @@ def write(
 def check_place(out: Path, root: Path) -> None:
     """BakeoffError unless a site of the results in `root` may be written to `out`."""
     if not out.name:
-        raise SiteError(f"{out}: expected the name of a folder for the site")
+        raise SiteError(f"{out}: invalid; expected the name of a folder")
     # Its downloads would be taken for results.
     if files.is_below(out, root):
-        raise SiteError(f"{out}: lies among the results in {root}; expected a folder elsewhere")
+        raise SiteError(f"{out}: inside the results folder {root}; expected another folder")
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise SiteError(f"{out}: is no folder; expected a new one, or a site that may be replaced")
+        raise SiteError(f"{out}: not a folder; expected a new folder, or a site to replace")
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
-        raise SiteError(f"{out}: holds other files than a site; expected a new folder, or a site to replace")
+        raise SiteError(f"{out}: contains other files than a site; expected a new folder, or a site to replace")
 
 
 def _replace(out: Path, partial: Path) -> None:

@@ -38,7 +38,7 @@ def select(records: Sequence[Record], condition: str) -> list[int]:
     except ExpressionError as error:
         raise TableError(f"--where: {error}") from None
     if not any(isinstance(node, Leaf) for node in walk(root)):
-        raise TableError(f"--where: '{condition}' compares no column; {read.expected}")
+        raise TableError(f"--where: '{condition}' contains no column; {read.expected}")
     rows = zip(*read.columns.values(), strict=True)
     return [place for place, row in enumerate(rows) if _holds(root, dict(zip(read.columns, row, strict=True)))]
 
@@ -77,7 +77,7 @@ def resolve(name: str, records: Iterable[Record], option: str) -> str:
     if near:
         hint = f"; did you mean {', '.join(map(repr, near))}? --columns '?' lists all"
     elif len(known) <= _LISTED:
-        hint = f"; there are: {', '.join(known)}"
+        hint = f"; expected one of: {', '.join(known)}"
     else:
         hint = "; expected one of those that --columns '?' lists"
     if option == "--where":
@@ -156,13 +156,13 @@ class _Condition(Grammar):
     def part(self, one: Node, other: Node, words: str) -> Node:
         if not isinstance(other, Leaf) or not (isinstance(one, Leaf) or one.unit == TEXT):
             raise ExpressionError(
-                f"'{words}'; expected a text in a column, such as '\"codel\" in qdisc', or a column in a list"
+                f"'{words}'; expected a string in a column, such as '\"codel\" in qdisc', or a column in a list"
             )
         return Apply("in", (self._as_text(one), self._as_text(other)), TRUTH, words, 1)
 
     def truth(self, node: Node) -> Node:
         if node.unit != TRUTH and not isinstance(node, Leaf):
-            raise ExpressionError(f"'{node.text}' is no comparison; {self.expected}")
+            raise ExpressionError(f"'{node.text}' is not a comparison; {self.expected}")
         return node
 
     def _as_text(self, node: Node) -> Node:

@@ -180,7 +180,7 @@ def write(several: Sequence[Finding], engine: str, top: Path) -> list[Path]:
         raise TableError(f"{page}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
     marked = _MARKED.search(before)
     if marked is None:
-        raise TableError(f"{page}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
+        raise TableError(f"{page}: missing lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
     start, end = marked.span()
     after = before[:start] + _BLOCK.format(markdown(several, engine)) + before[end:]
     found = {top / "docs" / "findings.csv": csv_text(several).encode(), page: after.encode()}

@@ -64,13 +64,13 @@ def render(
     table = rows(given, lines, metric)
     left_out = [_why(result) for result in given if not finished([result])]
     if not table:
-        raise TableError("no finished run to show" + "".join(f"\n  {why}" for why in left_out))
+        raise TableError("no finished runs" + "".join(f"\n  {why}" for why in left_out))
     # People's table of runs is made from the rows: flat records of ten thousand runs would be made for nothing.
     flat_too = kind not in (None, "runs") or format in ("csv", "json") or sort or condition or columns is not None
     found = records(table, kind or "runs") if flat_too else [(row, {}) for row in table]
     if not found:
         nothing = "nothing changes in a window" if kind == "phases" else "the runs have none"
-        raise TableError(f"no {kind} to show: {nothing}")
+        raise TableError(f"no {kind}: {nothing}")
     found = _picked(found, sort, condition)
     if columns is not None and list(columns) == ["?"]:
         return "".join(f"{name}\n" for name in dict.fromkeys(name for _, record in found for name in record))
@@ -102,7 +102,7 @@ def _picked(found: list[tuple[Row, Record]], sort: str | None, condition: str | 
     if condition is not None:
         places = filters.select([record for _, record in found], condition)
         if not places:
-            raise TableError(f"--where: no row of {len(found)} has {condition}")
+            raise TableError(f"--where: none of {len(found)} rows matches {condition}")
         found = [found[i] for i in places]
     if sort is not None:
         found = [found[i] for i in filters.order([record for _, record in found], sort)]
@@ -196,11 +196,11 @@ def _averaged(table: Sequence[Row]) -> list[str]:
         return []
     more = f" and {len(changes) - _CHANGES_SHOWN} more" if len(changes) > _CHANGES_SHOWN else ""
     text = "; ".join(changes[:_CHANGES_SHOWN]) + more
-    return [f"* averages over what changes in the window ({text}); --rows phases has each part"]
+    return [f"* averaged over timed changes in the window ({text}); see --rows phases"]
 
 
 def _remarks(table: Sequence[Row], left_out: Sequence[str]) -> list[str]:
-    found = [f"left out: {why}" for why in left_out] + [f"{row.run}: {note}" for row in table for note in row.notes]
+    found = [f"skipped: {why}" for why in left_out] + [f"{row.run}: {note}" for row in table for note in row.notes]
     more = len(found) - _NOTES_SHOWN
     return found[:_NOTES_SHOWN] + ([f"and {more} more; format json has all"] if more > 0 else [])
 

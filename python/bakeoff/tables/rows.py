@@ -146,7 +146,7 @@ def choose_references(results: Iterable[Result], wanted: str | Sequence[Referenc
     chosen = named(wanted)
     if not chosen:
         names = ", ".join(dict.fromkeys(line.reference for line in load())) or "none"
-        raise TableError(f"reference: unknown '{wanted}'; there are: {names}")
+        raise TableError(f"reference: unknown '{wanted}'; expected one of: {names}")
     return chosen
 
 
@@ -214,9 +214,9 @@ def _row(
         twin = seeds.setdefault(member.run.seed, member)
         if twin is not member:
             seed = f"{suite}/{scenario}/{run}: seed {member.run.seed}"
-            raise TableError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
+            raise TableError(f"duplicate {seed}: {twin.path}, {member.path}; expected one of them")
         if {flow.name for flow in member.run.flows} != {flow.name for flow in members[0].run.flows}:
-            raise TableError(f"{member.path}: its flows are not those of {members[0].path}, another seed of the run")
+            raise TableError(f"{member.path}: flows differ from {members[0].path}, another seed of the same run")
     summaries = [summary_of(member) for member in members]
     first = members[0].run
     reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)

@@ -168,7 +168,7 @@ def boot(
     status, reason = _judge(process.returncode, log_text, overdue=overdue, results=results, memory_left=memory_left)
     if planted:
         status = "failed"
-        reason = f"the guest left in its results what is no regular file, and it was deleted: {', '.join(planted)}"
+        reason = f"deleted non-regular files from the guest's results: {', '.join(planted)}"
     if status == "hang" and overdue == "time":
         times = f", × {slow:g} because it checks itself" if slow > 1 else ""
         reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s{times})"
@@ -246,7 +246,7 @@ def _check(script: Path, results: Path, init: Path, memory: str) -> None:
     if not os.access(init, os.X_OK):
         raise KernelError(f"{init}: not executable; expected the agent's binary")
     if not re.fullmatch(r"[1-9]\d*[KMG]", memory):
-        raise KernelError(f"memory {memory!r}: expected a number and K, M or G, as in 256M")
+        raise KernelError(f"memory {memory!r}: expected a number and K, M or G, such as 256M")
 
 
 @contextlib.contextmanager
@@ -271,11 +271,11 @@ def memory_parent() -> str:
                 mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                raise KernelError(f"{parent}: full; the guest's memory is a file there") from error
+                raise KernelError(f"{parent}: full; expected space for the guest's memory") from error
             continue
         return parent
     raise KernelError(
-        f"no place for the guest's memory: /dev/shm and {tempfile.gettempdir()} are mounted noexec or not writable"
+        f"no folder for the guest's memory: /dev/shm and {tempfile.gettempdir()} are mounted noexec or not writable"
     )
 
 
@@ -376,7 +376,7 @@ def _before(log: str, position: int) -> str:
     started = log.rfind("as init process", 0, position)
     for line in reversed(log[started:position].splitlines()[1:] if started >= 0 else []):
         if line.strip() and not re.match(r"\[\s*\d+\.\d+\]", line):
-            return f"; it said: {line.strip()!r}"
+            return f": {line.strip()!r}"
     return ""
 
 

@@ -158,7 +158,7 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise KernelError(f"{folder}: another build of the same name is under way; take another --name") from error
+            raise KernelError(f"{folder}: a build with this name is running; expected another --name") from error
         yield
 
 
@@ -169,7 +169,8 @@ def _wishes(fragments: Sequence[Path]) -> dict[str, str]:
         for symbol, value in config.read(path).items():
             if required.get(symbol, value) != value:
                 raise KernelError(
-                    f"--config {path}: CONFIG_{symbol}={value}: every run needs CONFIG_{symbol}={required[symbol]}"
+                    f"--config {path}: CONFIG_{symbol}={value}: not allowed; expected "
+                    f"CONFIG_{symbol}={required[symbol]}"
                 )
     return config.merge(*map(config.read, fragments))
 
@@ -188,7 +189,7 @@ def _configure(
     granted = config.read(folder / "build" / ".config")
     if lacking := config.refused(required, granted):
         raise KernelError(
-            f"{prepared.tree}: Linux {prepared.release} does not grant what every run needs: "
+            f"{prepared.tree}: Linux {prepared.release} misses required options: "
             + ", ".join(f"CONFIG_{symbol}={required[symbol]} (got {granted.get(symbol, 'n')})" for symbol in lacking)
         )
     return asked, granted
@@ -220,7 +221,7 @@ def _left_out(folder: str, names: list[str]) -> set[str]:
     for name in sorted({*names} - left_out):
         path = Path(folder) / name
         if not path.is_file() and (path.is_symlink() or not path.is_dir()):
-            raise KernelError(f"--module: {path}: neither a file nor a folder; expected these and links to files only")
+            raise KernelError(f"--module: {path}: not a regular file; expected files, folders and links to files")
     return left_out
 
 
@@ -245,7 +246,7 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
         objects = sorted(copy.rglob("*.ko"))
         if not objects:
             raise KernelError(
-                f"--module {module}: no .ko came out; expected 'obj-m := NAME.o' in its Makefile or Kbuild"
+                f"--module {module}: no .ko was built; expected 'obj-m := NAME.o' in its Makefile or Kbuild"
             )
         kept.mkdir(exist_ok=True)
         for path in objects:

@@ -200,8 +200,8 @@ def check_kernel(kernel: BuiltKernel) -> Report:
         )
         if outcome.status == "hang":
             raise UnreachableError(
-                f"kernel {kernel.name}: it did not say in time what it has: {outcome.reason}; "
-                "try again when the machine has less to do"
+                f"kernel {kernel.name}: it did not report its features before the timeout: {outcome.reason}; try again "
+                "on an idle machine"
             )
         answer = results / "probe.json"
         findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
@@ -334,7 +334,8 @@ def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, error: str | 
             kind,
             name,
             False,
-            f"this kernel has it, the program does not: {error}; 'bakeoff kernel fetch-programs' gets a newer one",
+            f"supported by this kernel but not by the program: {error}; fetch a newer one "
+            "with 'bakeoff kernel fetch-programs'",
         )
     return Finding(kind, name, False, error)
 

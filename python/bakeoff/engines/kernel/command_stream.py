@@ -52,7 +52,7 @@ class CommandStream:
 
     def stopped(self) -> str | None:
         """Why the guest has to end, as `boot` asks it."""
-        return None if self.broken is None else "nobody is there any more"
+        return None if self.broken is None else "connection closed"
 
     def join(self) -> None:
         """Wait until the guest is gone and all that it said is passed on."""

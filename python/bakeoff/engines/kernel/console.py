@@ -19,7 +19,7 @@ _SAID: Final = {
     r"suspect GRO implementation": "packets came merged that TCP cannot use as they are",
     r"WARNING: |BUG: |kernel BUG at|Oops|general protection fault|UBSAN: ": "the kernel came upon a fault of its own",
     r"BUG \S+ \(.*\): |list_(add|del) corruption": "the kernel spoilt its own memory",
-    r"INFO: (trying to register|lockdep is turned off)|turning off the locking": "the kernel checks its locks no more",
+    r"INFO: (trying to register|lockdep is turned off)|turning off the locking": "the kernel disabled its lock checks",
     r"ref_tracker: |unregister_netdevice: waiting": "the kernel lost count of who uses a device or a namespace",
     r"kmemleak: \d+ new suspected": "the kernel lost memory",
     r"rcu: INFO: .*stall|soft lockup|blocked for more than": "a part of the kernel stood still",

@@ -44,7 +44,7 @@ class BuiltKernel:
 def check_name(name: str) -> str:
     """The name, if it can be one: it becomes a folder of the cache."""
     if not _NAME.fullmatch(name):
-        raise KernelError(f"--name {name!r}: expected letters, digits and . _ + ~ -, beginning with a letter or digit")
+        raise KernelError(f"--name {name!r}: expected letters, digits and . _ + ~ -, starting with a letter or digit")
     return name
 
 
@@ -73,8 +73,8 @@ def get(name_or_path: str | Path) -> BuiltKernel:
             return _load(folder)
         known = ", ".join(kernel.name for kernel in list_kernels()) or "none yet"
         raise KernelError(
-            f"no kernel {text!r}; built here: {known}. 'bakeoff kernel build --source DIR|TARBALL' makes one; "
-            f"a path to a binary needs a slash (./linux)"
+            f"no kernel {text!r}; expected one of: {known}, or a path with a slash (./linux); build one with 'bakeoff "
+            "kernel build --source DIR|TARBALL'"
         )
     return _from_binary(Path(name_or_path).expanduser())
 
@@ -122,7 +122,7 @@ def _module(folder: Path, name: str) -> Path:
     """A module that was built with the kernel. A guest may read it, so that it has to be no other file."""
     path = folder / name
     if path.parent != folder / "modules" or path.suffix != ".ko" or path.is_symlink() or path.parent.is_symlink():
-        raise KernelError(f"{folder / 'build.json'}: module {name!r}; expected a file modules/NAME.ko beside it")
+        raise KernelError(f"{folder / 'build.json'}: module {name!r}; expected a file modules/NAME.ko next to it")
     return path
 
 
@@ -137,12 +137,12 @@ def _from_binary(binary: Path) -> BuiltKernel:
         raise KernelError(f"{binary}: not a User-Mode-Linux kernel; expected the 'linux' binary of an ARCH=um build")
     if configuration.get("UML_TIME_TRAVEL_SUPPORT") != "y":
         raise KernelError(
-            f"{binary}: this kernel has no virtual time (CONFIG_UML_TIME_TRAVEL_SUPPORT is not set); "
-            f"'bakeoff kernel build' sets it"
+            f"{binary}: no virtual time (CONFIG_UML_TIME_TRAVEL_SUPPORT is not set); expected a kernel of 'bakeoff "
+            "kernel build'"
         )
     release = re.search(rb"Linux version (\d[A-Za-z0-9._+~-]*) ", content)
     if release is None:
-        raise KernelError(f"{binary}: says no 'Linux version'; expected the 'linux' binary of an ARCH=um build")
+        raise KernelError(f"{binary}: no 'Linux version' string; expected the 'linux' binary of an ARCH=um build")
     return BuiltKernel(
         name=binary.name,
         binary=binary.resolve(),

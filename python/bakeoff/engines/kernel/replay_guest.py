@@ -152,7 +152,7 @@ def hashes(flows: int) -> list[int]:
         # struct tpacket_block_desc, then for each frame a struct tpacket3_hdr, both of <linux/if_packet.h>
         _, _, status, packets, at = struct.unpack_from("5I", block, 0)
         if not status & 1:
-            raise RuntimeError("the ring of received frames was not handed over")
+            raise RuntimeError("no ring of received frames")
         for _ in range(packets):
             next_one, _, _, _, _, _, mac, _, rxhash = struct.unpack_from("6IHHI", block, at)
             (number,) = struct.unpack_from("!I", block, at + mac + _HEADERS)

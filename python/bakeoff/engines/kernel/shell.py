@@ -65,7 +65,7 @@ def first_host(run: Run) -> str:
 def check(engine: VirtualTime, run: Run, asked: Asked) -> None:
     """BakeoffError if the kernel, or this machine, cannot do what is asked. The first one ever boots the kernel."""
     if asked.node not in (names := [node.name for node in run.nodes]):
-        raise RefusedError(f"'{asked.node}' is no node; expected one of {', '.join(names)}", place=place(run))
+        raise RefusedError(f"'{asked.node}': unknown node; expected one of {', '.join(names)}", place=place(run))
     _check_kernel(engine, asked)
     plan = replace(engine.plan(run), programs=())
     kernel_check.require(run, engine.report, place=place(run))
@@ -112,7 +112,7 @@ def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
         virtual.judge(folder, outcome.status, outcome.reason, [])
         (folder / virtual.STATUS).unlink()
     if line.exit_code is None:
-        raise RunError("the kernel ended before the shell did")
+        raise RunError("the kernel exited before the shell")
     return line.exit_code
 
 
@@ -120,7 +120,7 @@ def _check_kernel(engine: VirtualTime, asked: Asked) -> None:
     needed = ["DEVTMPFS_MOUNT", *(["UNIX98_PTYS"] if asked.terminal else [])]
     for symbol in needed:
         if engine.kernel.options.get(symbol) != "y":
-            raise KernelError(f"kernel {engine.kernel.name}: was built without CONFIG_{symbol}, which a shell needs")
+            raise KernelError(f"kernel {engine.kernel.name}: built without CONFIG_{symbol}; a shell needs it")
 
 
 def _script(engine: VirtualTime, run: Run, asked: Asked, folder: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ OLDEST = (6, 6)
 _MAKEFILE = 1 << 20
 _TARBALL = re.compile(r"\.(tar(\.(xz|gz|bz2|zst))?|t[xgb]z)$")
 
-WHERE_TO_GET_ONE = """no source given. A Linux source tree from 6.6 on is needed; any of these will do:
+WHERE_TO_GET_ONE = """missing --source; expected a Linux source tree, 6.6 or later, such as:
   a distribution's package: linux-source (Debian, Ubuntu), which puts a linux-source-*.tar.xz into /usr/src;
     'bakeoff kernel fetch-source' fetches one without root and prints its path
   a release tarball (linux-*.tar.xz) of kernel.org
@@ -79,18 +79,18 @@ def _release(tree: Path, *, named: Path) -> tuple[tuple[int, int, int], str]:
     values = dict(re.findall(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text))
     if "PATCHLEVEL" not in values or not (tree / "Kconfig").is_file():
         raise KernelError(
-            f"{named}: not a Linux source tree: no Makefile with VERSION and PATCHLEVEL beside a Kconfig; "
-            f"expected the top folder of one, or a tarball of it"
+            f"{named}: not a Linux source tree: no Makefile with VERSION and PATCHLEVEL; expected its top folder, or a "
+            "tarball"
         )
     try:
         version = (int(values["VERSION"]), int(values["PATCHLEVEL"]), int(values.get("SUBLEVEL") or 0))
     except (KeyError, ValueError) as error:
-        raise KernelError(f"{named}/Makefile: VERSION, PATCHLEVEL, SUBLEVEL are not numbers: {values}") from error
+        raise KernelError(f"{named}/Makefile: VERSION, PATCHLEVEL, SUBLEVEL are {values}; expected numbers") from error
     release = f"{version[0]}.{version[1]}.{version[2]}{values.get('EXTRAVERSION', '')}"
     if version[:2] < OLDEST:
-        raise KernelError(f"{named}: Linux {release} is too old; virtual time needs {OLDEST[0]}.{OLDEST[1]} or later")
+        raise KernelError(f"{named}: Linux {release} is too old; expected {OLDEST[0]}.{OLDEST[1]} or later")
     if not (tree / "arch" / "um" / "Kconfig").is_file():
-        raise KernelError(f"{named}: Linux {release} without arch/um: a tree with User-Mode Linux is needed")
+        raise KernelError(f"{named}: Linux {release} has no arch/um; expected a tree with User-Mode Linux")
     return version, release
 
 
@@ -259,7 +259,7 @@ def _built_in_place(tree: Path) -> bool:
 def _copy(tree: Path, progress: Callable[[str], None]) -> Path:
     """An up-to-date copy without the products of the build in place; times are kept, so that make rebuilds little."""
     target = cache.sources() / f"{tree.name}-copy-{hashlib.sha256(os.fsencode(tree)).hexdigest()[:12]}"
-    progress(f"copying {tree}, which was built in place")
+    progress(f"copying {tree} (built in place)")
     target.mkdir(parents=True, exist_ok=True)
     kept: set[Path] = set()
     for folder, folders, files in os.walk(tree):

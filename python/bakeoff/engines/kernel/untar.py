@@ -42,7 +42,7 @@ def unpack(tarball: Path, folder: Path) -> None:
     dropped, and everything belongs to the user. Nothing is written through a link.
     """
     if not hasattr(tarfile, "data_filter"):
-        raise KernelError(f"{tarball}: this Python cannot unpack safely; expected 3.11.4 or newer")
+        raise KernelError(f"{tarball}: needs safe unpacking; expected Python 3.11.4 or later")
     links: set[str] = set()
     size = 0
     try:
@@ -64,10 +64,10 @@ def _need_inside(tarball: Path, member: tarfile.TarInfo, links: set[str]) -> Non
     """BakeoffError unless the name is a plain relative one, and none of its folders is a link of the tarball."""
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts:
-        raise KernelError(f"{tarball}: holds '{member.name[:200]}'; expected names below one folder, without '..'")
+        raise KernelError(f"{tarball}: contains '{member.name[:200]}'; expected names in one folder, without '..'")
     # Python's filter asks where a link leads; this does not depend on the answer.
     if any("/".join(parts[:count]) in links for count in range(1, len(parts) + 1)):
-        raise KernelError(f"{tarball}: holds '{member.name[:200]}' behind a link; expected a folder")
+        raise KernelError(f"{tarball}: contains '{member.name[:200]}' inside a link; expected a folder")
     if member.issym():
         links.add("/".join(parts))
 

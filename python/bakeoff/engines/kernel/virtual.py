@@ -77,9 +77,7 @@ class VirtualTime:
             return registry.get(self.named)
         kernels = registry.list_kernels()
         if not kernels:
-            raise NoKernelError(
-                "no virtual-time kernel was built yet; 'bakeoff kernel build --source DIR|TARBALL' makes one"
-            )
+            raise NoKernelError("no virtual-time kernel; build one with 'bakeoff kernel build --source DIR|TARBALL'")
         return max(kernels, key=lambda kernel: kernel.binary.stat().st_mtime)
 
     @cached_property
@@ -344,7 +342,7 @@ def _need_programs(run: Run) -> None:
     for index, program in enumerate(run.programs):
         name = program.argv[0]
         if host_programs.host_program(name) is None:
-            what = "is no program that can be executed" if "/" in name else "is not installed on this machine"
+            what = "is not an executable program" if "/" in name else "is not installed on this machine"
             install = f"; install: {host_programs.PACKAGES[name]}" if name in host_programs.PACKAGES else ""
             raise RefusedError(f"programs[{index}].run: '{name}' {what}{install}", place=place(run))
 
@@ -375,7 +373,7 @@ def judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, 
     if status != "ok":
         raise RunError(f"kernel: {status}: {reason}")
     if ended is None:
-        raise RunError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
+        raise RunError(f"no status from the agent; see {layout.SETUP_LOG} and console.log")
     if ended.status != "ok":
         spent = pcapng.spent(folder, captured)
         if spent is not None:
@@ -388,4 +386,4 @@ def _read_end(path: Path) -> _Ended:
     try:
         return msgspec.json.decode(files.plain_bytes(path, _MOST_STATUS), type=_Ended)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RunError(f"{path.name}: {error}; the guest's kernel, or who is root in it, wrote no status") from None
+        raise RunError(f"{path.name}: {error}; expected a status written by the guest") from None

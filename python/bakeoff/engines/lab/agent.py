@@ -46,9 +46,7 @@ def find() -> Path:
             if checkout is None
             else f"'make agent' in {checkout} makes it"
         )
-        raise EngineError(
-            f"{NAME}, which makes the traffic on real kernels, is missing; {remedy}, or name one with BAKEOFF_AGENT"
-        )
+        raise EngineError(f"{NAME} (the traffic agent) is missing; {remedy}, or set BAKEOFF_AGENT")
     return Path(found).resolve()
 
 

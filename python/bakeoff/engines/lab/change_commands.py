@@ -24,7 +24,7 @@ def timed(run: Run, net: Topology, trees: dict[tuple[str, str, str], Tree]) -> I
         change = run.changes[index]
         place = f"changes[{index}]"
         if (change.node, change.peer) not in net.interfaces:
-            raise RefusedError(f"{place}: {change.node}>{change.peer}: there is no such link")
+            raise RefusedError(f"{place}: {change.node}>{change.peer}: no such link")
         end = net.interfaces[change.node, change.peer]
         for argv in _argvs(change, end, net, trees, f"{place}.action"):
             yield TimedCommand(change.node, tuple(argv), end.netns, at_s=change.at_s)
@@ -38,7 +38,7 @@ def _argvs(
         return _link(action, end, net, place)
     tree = trees.get((change.node, change.peer, action.side))
     if tree is None:
-        raise RefusedError(f"{place}.side: there is no {action.side} queue at {change.node}>{change.peer}")
+        raise RefusedError(f"{place}.side: no {action.side} queue at {change.node}>{change.peer}")
     if action.kind == "class-change":
         return tree.change_class(action.id, action.class_, place)
     if action.kind == "qdisc-change":
@@ -49,9 +49,7 @@ def _argvs(
 def _link(action: LinkChange, end: Interface, net: Topology, place: str) -> list[list[str]]:
     for key, value in (("rate_bps", action.rate_bps), ("delay_s", action.delay_s), ("loss", action.loss)):
         if value is not None:
-            raise RefusedError(
-                f"{place}.{key}: a veth cannot change it; expected a change of the shaper or netem there"
-            )
+            raise RefusedError(f"{place}.{key}: not supported on a veth; expected a change of the shaper or netem")
     if action.up is None:
         return []
     commands = [["ip", "link", "set", "dev", end.dev, "up" if action.up else "down"]]

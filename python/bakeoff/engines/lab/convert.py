@@ -83,10 +83,10 @@ def _begins(flow: Flow) -> bool:
 def last_line(tsv: Path) -> dict[str, Any]:
     """The JSON object that ends the agent's output; RunError if there is none, or if it tells of an error."""
     if not os.path.lexists(tsv):
-        raise RunError("the agent wrote nothing")
+        raise RunError("no output from the agent")
     last = files.plain_last_line(tsv)
     if not last.startswith("#"):
-        raise RunError("the agent ended half-way: its output has no last line")
+        raise RunError("incomplete output from the agent: missing last line")
     try:
         summary = jsonfile.decoded(last[1:], "the agent's last line", dict[str, Any])
     except BakeoffError as error:
@@ -94,7 +94,7 @@ def last_line(tsv: Path) -> dict[str, Any]:
     if summary.get("error") is not None:
         raise RunError(f"agent: {summary['error']}")
     if summary.get("complete") is not True:
-        raise RunError("the agent was ended before the run was over")
+        raise RunError("the agent was stopped before the end of the run")
     return summary
 
 
@@ -179,7 +179,7 @@ def check_bursts(plan: Plan, setup_log: str) -> None:
             dev = command.argv[-1]
             wrong = tc_show.coarse_bursts(asked.get((command.node, dev), {}), printed.get(command.line(), ""))
             if wrong:
-                raise RunError(f"{command.node}: {dev}: {wrong[0]}: tc saw a clock without high-resolution timers")
+                raise RunError(f"{command.node}: {dev}: {wrong[0]}: no high-resolution timers")
 
 
 def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[s
         counted = summary["queues"].get(queue.name)
         words = tc_show.configured(outputs.get((queue.node, queue.dev), ""), queue.at)
         if counted is None or words is None:
-            raise RunError(f"{queue.name}: there is no qdisc at '{queue.at}' of {queue.dev} after the run")
+            raise RunError(f"{queue.name}: no qdisc at '{queue.at}' of {queue.dev} after the run")
         found[queue.name] = {
             "qdisc": words,
             "sent": counted["sent_packets"],

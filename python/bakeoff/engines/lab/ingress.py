@@ -71,8 +71,8 @@ def _classification(queue: Qdisc, flows: dict[str, list[str]], place: str) -> li
     """In reverse, each overriding the one before, so that the first filter of the document has the last word."""
     if _filters_below(queue):
         raise RefusedError(
-            f"{place}.ingress: its filters below the root would see what 'mangle' made of the packets; expected "
-            "filters at the root only, or no 'mangle'"
+            f"{place}.ingress: filters below the root would match after 'mangle'; expected filters at the root only, "
+            "or no 'mangle'"
         )
     chosen = []
     for index, cls in enumerate(queue.classes):
@@ -96,12 +96,12 @@ def _rewriting(rule: Mangle, flows: dict[str, list[str]], place: str) -> list[st
         munge += ["munge", "ip", "dsfield", "set", f"0x{value:02x}", "retain", f"0x{mask:02x}"]
     if rule.clear_syn_ecn:
         if rule.match.syn is not True:
-            raise RefusedError(f"{place}.clear_syn_ecn: expected 'syn: true' in 'match': it is about SYNs")
+            raise RefusedError(f"{place}.clear_syn_ecn: expected 'syn: true' in 'match'")
         flags = match.TCP_FLAGS_AT
         munge += ["munge", "offset", str(flags - 1), "u8", "set", "0x00", "retain", _AE]
         munge += ["munge", "offset", str(flags), "u8", "set", "0x00", "retain", _CWR_ECE]
     if not munge:
-        raise RefusedError(f"{place}: changes nothing; expected set_dscp, set_ecn or clear_syn_ecn")
+        raise RefusedError(f"{place}: no action; expected set_dscp, set_ecn or clear_syn_ecn")
     checksums = ["ip4h", "and", "tcp"] if tcp and rule.clear_syn_ecn else ["ip4h"]
     # The next rule sees what this one made of the packet.
     return [

@@ -18,7 +18,7 @@ def words(match: Match, flows: dict[str, list[str]], place: str) -> list[str]:
     """`match ip dsfield 0x4c 0xfc …`; `flows` gives the words for the packets of each flow or probe by name."""
     found: list[str] = []
     if match.syn is not None and match.proto not in (None, "tcp"):
-        raise RefusedError(f"{place}.syn: only TCP packets have this flag; proto is '{match.proto}'")
+        raise RefusedError(f"{place}.syn: not valid with proto '{match.proto}'; expected 'tcp'")
     proto = "tcp" if match.syn is not None else match.proto
     if proto is not None:
         found += ["match", "ip", "protocol", str(PROTOCOLS[proto]), "0xff"]
@@ -31,7 +31,7 @@ def words(match: Match, flows: dict[str, list[str]], place: str) -> list[str]:
     if match.flow is not None:
         if match.flow not in flows:
             raise RefusedError(
-                f"{place}.flow: '{match.flow}' is no flow or probe outside tunnels; expected one of {', '.join(flows)}"
+                f"{place}.flow: '{match.flow}': not a flow or probe outside tunnels; expected one of {', '.join(flows)}"
             )
         found += flows[match.flow]
     return found or ["match", "u32", "0", "0"]

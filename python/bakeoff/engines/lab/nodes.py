@@ -38,9 +38,7 @@ def sysctls(node: Node, place: str, netns: str | None) -> dict[str, str]:
     """
     for key in node.sysctls:
         if not _SYSCTL.fullmatch(key):
-            raise RefusedError(
-                f"{place}.sysctls: '{key}': only those of the network are a node's own; expected 'net.…'"
-            )
+            raise RefusedError(f"{place}.sysctls: '{key}': not a sysctl of a network namespace; expected 'net.…'")
     own = {} if node.kind == "bridge" else dict(BUFFERS)
     if node.kind == "router":
         own["net.ipv4.ip_forward"] = "1"
@@ -64,13 +62,13 @@ def of_the_kernel(run: Run, topology: Topology, tcp_pages: int | None) -> dict[s
             place = f"nodes[{index}].sysctls: '{key}'"
             if tcp_pages is None:
                 raise RefusedError(
-                    f"{place} is one for all namespaces of a kernel, and this machine's is not the lab's to change; "
-                    f"expected 'sysctl -w' before the run, or another engine"
+                    f"{place} applies to the whole machine; expected 'sysctl -w' before the run, or another engine"
                 )
             other, before = asked.setdefault(key, (node.name, value))
             if before.split() != value.split():
                 raise RefusedError(
-                    f"{place} is one for all nodes of a kernel: '{other}' has {before!r}, '{node.name}' {value!r}"
+                    f"{place} applies to all nodes, but '{other}' has {before!r} and '{node.name}' {value!r}; "
+                    "expected one value"
                 )
             found[key] = value
     return found

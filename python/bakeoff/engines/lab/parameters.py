@@ -103,8 +103,8 @@ def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
             meaning = known.get(word)
             if meaning is None or (meaning.module, meaning.name) not in offered:
                 raise RefusedError(
-                    f"flows[{index}].cc: '{text}': this kernel's '{versioned}' has no parameter for '{word}'; "
-                    f"expected '{versioned}', or --engine sim"
+                    f"flows[{index}].cc: '{text}': unknown parameter '{word}' of this kernel's '{versioned}'; expected "
+                    f"'{versioned}', or --engine sim"
                 )
             values.setdefault(Parameter(meaning.module, meaning.name, meaning.value(value)), (index, word))
     for parameter, (first, _) in values.items():
@@ -115,7 +115,8 @@ def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
                     continue
                 if word not in asked or meaning.value(asked[word]) != parameter.value:
                     raise RefusedError(
-                        f"flows[{index}].cc: '{text}': flows[{first}] is '{run.flows[first].cc}', and a kernel has one "
-                        f"{parameter.module}.{parameter.name} for all its connections; expected the same '{word}'"
+                        f"flows[{index}].cc: '{text}': flows[{first}] is '{run.flows[first].cc}', but "
+                        f"{parameter.module}.{parameter.name} applies to all connections of a kernel; expected the "
+                        f"same '{word}'"
                     )
     return list(values)

@@ -46,7 +46,7 @@ def convert(source: Path, target: Path, interface: str, several: int = 1, *, com
     with files.plain_opened(source) as pcap, open(target, "wb", opener=files.opener) as pcapng:
         head = pcap.read(_HEADER.size)
         if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
-            raise RunError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")
+            raise RunError(f"{source.name}: not a capture with nanosecond timestamps")
         snap_length, link_type = _HEADER.unpack(head)[5:]
         # Byte order magic, version 1.0, section length not given.
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
@@ -109,7 +109,7 @@ def _records(pcap: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
     while len(head := pcap.read(_RECORD.size)) == _RECORD.size:
         seconds, nanoseconds, kept, length = _RECORD.unpack(head)
         if kept > _MOST_KEPT:
-            raise RunError(f"a capture holds a packet of {kept:,} bytes; expected at most {_MOST_KEPT:,}")
+            raise RunError(f"a capture contains a packet of {kept:,} bytes; expected at most {_MOST_KEPT:,}")
         data = pcap.read(kept)
         if len(data) < kept:
             return

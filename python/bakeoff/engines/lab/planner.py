@@ -82,7 +82,10 @@ def plan(
         notes += remarks
     net = topology(run, prefix, machines)
     if run.tunnels and machines is not None:
-        raise RefusedError(f"tunnels[0]: '{run.tunnels[0].name}': the lab sets up no tunnels between machines")
+        raise RefusedError(
+            f"tunnels[0]: '{run.tunnels[0].name}': tunnels between machines are not supported; expected --engine sim "
+            "or kernel"
+        )
     tunnels.check(run, net)
     flows = packets(run, net)
     # Between machines there are wires.
@@ -137,16 +140,14 @@ def plan(
 def refuse(run: Run) -> None:
     """RefusedError for what only the simulator has."""
     if run.trace:
-        raise RefusedError(f"trace[0]: '{run.trace[0]}': a kernel does not tell it per ACK; only the engine sim does")
+        raise RefusedError(f"trace[0]: '{run.trace[0]}': not available on a kernel; expected --engine sim")
     for index, node in enumerate(run.nodes):
         for key in ("stall", "timer_slack_s", "receive_coalescing_s"):
             if getattr(node, key):
-                raise RefusedError(
-                    f"nodes[{index}].{key}: '{node.name}': real hosts have their own; expected the engine sim"
-                )
+                raise RefusedError(f"nodes[{index}].{key}: '{node.name}': only simulated; expected --engine sim")
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
-            raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
+            raise RefusedError(f"flows[{index}].cc: '{flow.cc}': written in Python; expected --engine sim")
 
 
 def _refuse_parameters(run: Run) -> None:
@@ -155,8 +156,8 @@ def _refuse_parameters(run: Run) -> None:
         asked = cc_words.parse(flow.cc)
         if asked.parameters:
             raise RefusedError(
-                f"flows[{index}].cc: '{flow.cc}': only the engine sim gives a flow parameters of its own; a kernel's "
-                f"module has one set for all, in /sys/module; expected '{asked.versioned}'"
+                f"flows[{index}].cc: '{flow.cc}': parameters per flow need --engine sim, a kernel module has one set "
+                f"in /sys/module; expected '{asked.versioned}'"
             )
 
 
@@ -184,15 +185,17 @@ def _wires(run: Run, stamped: Collection[End]) -> list[Interface]:
     ends = {link_end for link in run.links for link_end in (link.ends, link.ends[::-1])}
     for end, (index, _) in known.items():
         if end not in ends:
-            raise RefusedError(f"interfaces[{index}]: {end[0]}>{end[1]}: there is no such link")
+            raise RefusedError(f"interfaces[{index}]: {end[0]}>{end[1]}: no such link")
     found = dict(known)
     for index, link in enumerate(run.links):
         place = f"links[{index}]"
         other = next((name for name in link.features if name != "police"), None)
         if other is not None:
-            raise RefusedError(f"{place}.features.{other}: no veth has this")
+            raise RefusedError(f"{place}.features.{other}: not supported on a veth")
         if link.rate_bps is not None:
-            raise RefusedError(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at its egress")
+            raise RefusedError(
+                f"{place}.rate_bps: not supported on a veth; expected a shaper such as htb at its egress"
+            )
         for end in _policers(run):
             if set(end) == set(link.ends):
                 found.setdefault(end, (len(found), Interface(node=end[0], peer=end[1])))
@@ -207,7 +210,7 @@ def _wires(run: Run, stamped: Collection[End]) -> list[Interface]:
             number, here = found.get(end, (len(found), Interface(node=end[0], peer=end[1])))
             if here.ingress is not None:
                 raise RefusedError(
-                    f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be"
+                    f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue; expected one of them"
                 )
             found[end] = (number, here.model_copy(update={"ingress": Qdisc(qdisc=wire(link.delay_s, loss))}))
     return [interface for _, interface in sorted(found.values(), key=lambda item: item[0])]
@@ -324,7 +327,7 @@ def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tupl
         end: End = (node, peer)
         if end not in net.interfaces:
             known = ", ".join(f"{a}>{b}" for a, b in net.interfaces)
-            raise RefusedError(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
+            raise RefusedError(f"captures[{index}]: '{name}': unknown interface; expected one of {known}")
         file = layout.capture(name).removesuffix("ng")
         way = "out" if sign == ">" else "in"
         here = net.interfaces[end]

@@ -41,9 +41,7 @@ def roles(run: Run, topology: Topology) -> list[Role]:
             and flow.source.size < LEAST_DATAGRAM
         ):
             had = f"{place}.source.size: {flow.source.size} bytes"
-            raise RefusedError(
-                f"{had}; real engines need {LEAST_DATAGRAM}, for the number and the time in each datagram"
-            )
+            raise RefusedError(f"{had}; expected at least {LEAST_DATAGRAM}, for the sequence number and timestamp")
         receiver, sender = _flow(run, topology, index, flow)
         receivers.append(receiver)
         senders.append(sender)
@@ -87,9 +85,11 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
     for key, name in (("from", ends.from_), ("to", ends.to)):
         if topology.kinds.get(name) not in ("host", "router"):
             hosts = ", ".join(node for node, kind in topology.kinds.items() if kind == "host")
-            raise RefusedError(f"{place}.{key}: '{name}' is no host; expected one of {hosts}")
+            raise RefusedError(f"{place}.{key}: '{name}': unknown host; expected one of {hosts}")
     if not topology.reaches(ends.from_, ends.to):
-        raise RefusedError(f"{place}: no way from '{ends.from_}' to '{ends.to}'; only bridges and routers forward")
+        raise RefusedError(
+            f"{place}: no path from '{ends.from_}' to '{ends.to}'; expected bridges or routers between them"
+        )
 
 
 def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[Role, Role]:

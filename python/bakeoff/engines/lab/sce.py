@@ -55,8 +55,8 @@ def pacing(run: Run) -> list[Parameter]:
     for note, value in paced:
         if value != paced[0][1]:
             raise RefusedError(
-                f"{note}, but {paced[0][0]}, and the module {MODULE} has one pacing for a kernel; "
-                f"expected the same for all flows of SCE"
+                f"{note}, but {paced[0][0]}"
+                f", but the pacing of module {MODULE} applies to the whole kernel; expected one value for all SCE flows"
             )
     return [Parameter(MODULE, "sce_pacing", "1")] if paced and paced[0][1] else []
 
@@ -83,8 +83,8 @@ def on_accecn(run: Run) -> tuple[Run, list[str]]:
             if ecn != "0" and changed:
                 sysctls |= changed
                 text = " and ".join(f"'{key}' is {value}" for key, value in changed.items())
-                notes.append(f"{place}: {text}, so that '{node.name}' grants AccECN to senders of SCE")
+                notes.append(f"{place}: {text}: '{node.name}' negotiates AccECN with SCE senders")
         elif node.name in receivers and ecn in ("3", "4", "5"):
-            notes.append(f"{place}: '{node.name}' grants AccECN, so that senders see marks of SCE without '{ECHO}'")
+            notes.append(f"{place}: '{node.name}' negotiates AccECN; senders receive SCE marks without '{ECHO}'")
         nodes.append(node.model_copy(update={"sysctls": sysctls}))
     return run.model_copy(update={"nodes": nodes}), notes

@@ -88,8 +88,8 @@ def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], tools: t
             raise
         except tool_output.NOT_ITS as error:
             raise RunError(
-                f"programs[{index}]: '{program.name}': {file}: {error!r}; expected {expected}, because its "
-                f"{program.measures} is measured"
+                f"programs[{index}]: '{program.name}': {file}: {error!r}; expected {expected}, for its measure "
+                f"{program.measures}"
             ) from error
 
 

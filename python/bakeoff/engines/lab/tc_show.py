@@ -21,7 +21,7 @@ def count(word: str, base: int = 10) -> int:
     """A counter of the kernel's, of at most 64 bits. ValueError shows the word if it is none."""
     digits = _DIGITS[base]
     if not digits.fullmatch(word):
-        raise ValueError(f"'{word[:40]}' is no count")
+        raise ValueError(f"'{word[:40]}' is not a count")
     return int(word, base)
 
 

@@ -71,7 +71,7 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
             raise
         except NOT_ITS as error:
             prefix = f"node '{program.node}': {program.file}"
-            raise RunError(f"{prefix}: not what {program.argv[0]} writes: {error!r}") from error
+            raise RunError(f"{prefix}: invalid output of {program.argv[0]}: {error!r}") from error
     return tools
 
 
@@ -131,7 +131,7 @@ def document(text: str) -> dict[str, Any]:
     """The JSON object of an output; lines for people may stand around it. ValueError if there is none."""
     found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
     if not isinstance(found, dict):
-        raise TypeError("is no JSON object")
+        raise TypeError("not a JSON object")
     return found
 
 
@@ -202,7 +202,7 @@ def _socket_statistics(points: Sequence[dict[str, Any]], name: str, epoch_s: flo
 def irtt(test: IrttTest, name: str, epoch_ns: int, tools: ToolOutput) -> None:
     """`irtt client -o`: a round trip or a loss per request, at the time it was sent."""
     if test.started_ns is None:
-        raise ValueError("the first request has no time of the wall clock")
+        raise ValueError("the first request has no wall-clock time")
     start = (test.started_ns - epoch_ns) / 1e9
     for time, kind, probe, metric, value in test.series(name).iter_rows():
         tools.rows.append((start + time, kind, probe, metric, value))

@@ -128,8 +128,8 @@ def topology(run: Run, prefix: str = "", machines: Machines | None = None) -> To
     for index, node in enumerate(run.nodes):
         if not _NODE.fullmatch(node.name) or len(node.name) > _LONGEST_NODE:
             raise RefusedError(
-                f"nodes[{index}].name: {node.name!r} cannot name a namespace; expected letters, digits, '_', '.' "
-                f"and '-', beginning with a letter or digit, at most {_LONGEST_NODE} characters"
+                f"nodes[{index}].name: {node.name!r}: invalid name of a namespace; expected letters, digits, '_', '.' "
+                f"and '-', starting with a letter or digit, at most {_LONGEST_NODE} characters"
             )
         kinds[node.name] = node.kind
     segments = _segments(run, kinds)
@@ -157,10 +157,10 @@ def topology(run: Run, prefix: str = "", machines: Machines | None = None) -> To
 
 def _device(machines: Machines, node: str, peer: str) -> Device:
     if node not in machines:
-        raise RefusedError(f"node '{node}' is not in the inventory; there is: {', '.join(machines)}")
+        raise RefusedError(f"node '{node}' is not in the inventory; expected one of: {', '.join(machines)}")
     if peer not in machines[node]:
         known = ", ".join(machines[node]) or "nothing"
-        raise RefusedError(f"node '{node}': the inventory names no interface to '{peer}'; it has those to: {known}")
+        raise RefusedError(f"node '{node}': no interface to '{peer}' in the inventory; expected one of: {known}")
     return machines[node][peer]
 
 
@@ -184,7 +184,7 @@ def _segments(run: Run, kinds: dict[str, str]) -> tuple[tuple[End, ...], ...]:
     for index, link in enumerate(run.links):
         for end in link.ends:
             if end not in kinds:
-                raise RefusedError(f"links[{index}].ends: '{end}' is no node; expected one of {', '.join(kinds)}")
+                raise RefusedError(f"links[{index}].ends: '{end}': unknown node; expected one of {', '.join(kinds)}")
         if len(set(link.ends)) < 2 or frozenset(link.ends) in seen:
             raise RefusedError(
                 f"links[{index}].ends: {link.ends[0]}-{link.ends[1]}; expected one link between two nodes"
@@ -206,7 +206,7 @@ def _segments(run: Run, kinds: dict[str, str]) -> tuple[tuple[End, ...], ...]:
     for segment in segments:
         if len({end[0] for end in segment}) < len(segment):
             twice = next(end[0] for end in segment if [e[0] for e in segment].count(end[0]) > 1)
-            raise RefusedError(f"links: '{twice}' has two links into the same bridges: a loop")
+            raise RefusedError(f"links: '{twice}' has two links to the same bridges; expected no loop")
     if len(segments) > _SEGMENTS or any(len(segment) > _HOSTS for segment in segments):
         raise RefusedError(f"links: more than {_SEGMENTS} segments, or more than {_HOSTS} hosts on one")
     return segments

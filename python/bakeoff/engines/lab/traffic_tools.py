@@ -35,7 +35,7 @@ def notes(run: Run) -> list[str]:
         if any(flow.dscp for flow in run.flows) and tool != "netperf":
             notes.append(f"tools.flows: {tool} does not mark ACKs: they have DSCP 0")
         if tool == "flent":
-            notes.append(f"tools.flows: flent's streams begin together, {FLENT_LEAD_S} s after the run")
+            notes.append(f"tools.flows: flent's streams start together, {FLENT_LEAD_S} s after the run")
         notes += [
             f"flows[{index}]: {tool} takes whole seconds: {_seconds(flow)} s, not {flow.stop_s - flow.start_s:g} s"
             for index, flow in enumerate(run.flows)
@@ -85,9 +85,9 @@ def _iperf3(run: Run, net: Topology, index: int, flow: Flow) -> Iterator[Program
     place = f"flows[{index}]"
     source = flow.source
     if flow.tunnel is not None:
-        raise RefusedError(f"{place}.tunnel: '{flow.tunnel}': the lab does not set up tunnels")
+        raise RefusedError(f"{place}.tunnel: '{flow.tunnel}': tunnels are not supported by traffic tools")
     if source.kind not in ("bulk", "bytes", "rate") or (flow.transport == "udp" and source.kind != "rate"):
-        raise RefusedError(f"{place}.source: '{source.kind}' over {flow.transport}: iperf3 does not make this traffic")
+        raise RefusedError(f"{place}.source: '{source.kind}' over {flow.transport}: not supported by iperf3")
     address, port = net.address(flow.to), str(TCP_PORT + index)
     # Its shortest interval is 0.1 s.
     every = f"{max(run.sample_interval_s, 0.1):g}"
@@ -125,7 +125,7 @@ def _flent(run: Run, net: Topology, folder: str) -> Iterator[Program]:
     for index, flow in enumerate(run.flows):
         _only_bulk(flow, f"flows[{index}]", "flent")
         if (flow.from_, flow.to) != (run.flows[0].from_, run.flows[0].to):
-            raise RefusedError(f"flows[{index}]: flent's test tcp_nup has one sender and one receiver for all flows")
+            raise RefusedError(f"flows[{index}]: flent's tcp_nup needs one sender and one receiver for all flows")
     length = int(run.duration_s) - 2 * FLENT_LEAD_S
     if length < 1:
         raise RefusedError(
@@ -144,13 +144,13 @@ def _flent(run: Run, net: Topology, folder: str) -> Iterator[Program]:
 
 def _only_bulk(flow: Flow, place: str, tool: str) -> None:
     if flow.transport != "tcp" or flow.source.kind != "bulk" or flow.tunnel is not None or flow.max_pacing_rate_bps:
-        raise RefusedError(f"{place}: {tool} makes bulk TCP flows without a pacing rate; expected 'source: bulk'")
+        raise RefusedError(f"{place}: not supported by {tool}; expected bulk TCP without a pacing rate, 'source: bulk'")
 
 
 def _irtt(run: Run, net: Topology) -> Iterator[Program]:
     for index, probe in enumerate(run.probes):
         if probe.proto != "udp":
-            raise RefusedError(f"probes[{index}].proto: '{probe.proto}': irtt sends UDP; expected 'udp'")
+            raise RefusedError(f"probes[{index}].proto: '{probe.proto}': not supported by irtt; expected 'udp'")
         address = f"{net.address(probe.to)}:{PROBE_PORT + index}"
         yield _server(
             net,

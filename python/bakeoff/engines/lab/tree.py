@@ -75,11 +75,10 @@ class Tree:
         parent, _ = self._find(path, place)
         position = next((i for i, leaf in enumerate(self.leaves) if leaf.path == path), None)
         if tree.classes or position is None:
-            raise RefusedError(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
+            raise RefusedError(f"{place}.handle: '{path}': expected a leaf, and a replacement without classes")
         if self.moved:
             raise RefusedError(
-                f"{place}.handle: '{path}': a new root has put this queue elsewhere before, and its handle, by which "
-                "it is sampled, has to stay; expected '', which replaces the whole tree"
+                f"{place}.handle: '{path}': an earlier change moved this queue; expected '' (the whole tree)"
             )
         for below in [key for key in self.where if key == path or key.startswith(f"{path}/")]:
             del self.where[below]
@@ -101,13 +100,13 @@ class Tree:
             return commands
         if len(before) != 1 or len(self.leaves) != 1:
             raise RefusedError(
-                f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before, or one "
-                f"queue in place of one: there are {len(before)}, and {len(self.leaves)} would follow"
+                f"{place}.qdisc: the new tree has {len(self.leaves)} queues instead of {len(before)}; expected the "
+                "same classes, or a single queue before and after"
             )
         if self.renamed:
             raise RefusedError(
-                f"{place}.qdisc: the new tree has its queue elsewhere, and this queue was replaced alone before, so "
-                "that no handle names it all the time; expected the same classes as before"
+                f"{place}.qdisc: the new tree moves a queue that an earlier change replaced; expected the same classes "
+                "as before"
             )
         # The only queue is in another place: it keeps its handle, by which it is sampled, and all else has new ones.
         self.moved = True
@@ -130,11 +129,11 @@ class Tree:
         """`tc class change`: the state is kept."""
         if number not in self.classes:
             raise RefusedError(
-                f"{place}.id: there is no class '{number}'; there is: {', '.join(self.classes) or 'none'}"
+                f"{place}.id: unknown class '{number}'; expected one of: {', '.join(self.classes) or 'none'}"
             )
         root = f"{self.where[''][1]:x}:"
         if self.root == "prio":
-            raise RefusedError(f"{place}.id: a band of prio has nothing to change")
+            raise RefusedError(f"{place}.id: bands of prio have no parameters")
         named = ["dev", self.dev, "parent", f"{root}{self.classes[number]}", "classid", f"{root}{number}", self.root]
         return [["tc", "class", "change", *named, *words.split()]]
 
@@ -145,14 +144,14 @@ class Tree:
 
     def _find(self, path: str, place: str) -> tuple[list[str], int]:
         if path not in self.where:
-            known = ", ".join(repr(key) for key in self.where) or "nothing: there is no queue here"
-            raise RefusedError(f"{place}.handle: there is no qdisc at {path!r}; expected one of {known}")
+            known = ", ".join(repr(key) for key in self.where) or "none, without a queue here"
+            raise RefusedError(f"{place}.handle: no qdisc at {path!r}; expected one of {known}")
         return self.where[path]
 
     def _add(self, tree: Qdisc, parent: list[str], path: str, place: str, verb: str = "add") -> list[list[str]]:
         kind, words = tc.kind(tree.qdisc), tree.qdisc.split()[1:]
         if not kind:
-            raise RefusedError(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
+            raise RefusedError(f"{place}.qdisc: empty; expected tc syntax, such as 'fq_codel'")
         handle = self._handle(path)
         self.where[path] = (parent, handle)
         named = ["dev", self.dev, *parent, "handle", f"{handle:x}:"]
@@ -182,7 +181,7 @@ class Tree:
         on = ["dev", self.dev, "parent", f"{handle:x}:"]
         inner = {cls.parent for cls in tree.classes if cls.parent}
         if unknown := inner - {cls.id for cls in tree.classes}:
-            raise RefusedError(f"{place}.classes: there is no class '{min(unknown)}' to be a parent")
+            raise RefusedError(f"{place}.classes: unknown parent class '{min(unknown)}'")
         # A class is added below one that is there, whatever the order of the document.
         ordered = sorted(enumerate(tree.classes), key=lambda entry: _depth(tree, entry[1], place))
         for index, cls in ordered:
@@ -193,7 +192,7 @@ class Tree:
                 commands.append(["tc", "class", "add", *above, "classid", name, kind, *cls.class_.split()])
             if cls.id in inner:
                 if cls.child is not None or cls.filters:
-                    raise RefusedError(f"{here}: other classes borrow from it: it has neither filters nor child")
+                    raise RefusedError(f"{here}: other classes borrow from it; expected neither filters nor child")
                 continue
             # What htb would make by itself is not shown by tc, and so cannot be sampled.
             child = cls.child or Qdisc(qdisc=f"pfifo limit {self.tx_queue_len}")
@@ -216,6 +215,6 @@ def _depth(tree: Qdisc, cls: Class, place: str) -> int:
     while above is not None:
         depth += 1
         if depth > len(parents):
-            raise RefusedError(f"{place}.classes: class '{cls.id}' stands above itself")
+            raise RefusedError(f"{place}.classes: class '{cls.id}' is its own ancestor")
         above = parents.get(above)
     return depth

@@ -41,12 +41,12 @@ def check(run: Run, net: Topology) -> None:
     for index, tunnel in enumerate(run.tunnels):
         place = f"tunnels[{index}]"
         if [other.name for other in run.tunnels].count(tunnel.name) > 1:
-            raise RefusedError(f"{place}.name: '{tunnel.name}' stands twice")
+            raise RefusedError(f"{place}.name: duplicate name '{tunnel.name}'")
         for end in tunnel.ends:
             if net.kinds.get(end) not in ("host", "router"):
-                raise RefusedError(f"{place}.ends: '{end}' is no host")
+                raise RefusedError(f"{place}.ends: '{end}' is not a host")
         if tunnel.ends[0] == tunnel.ends[1] or not net.reaches(*tunnel.ends):
-            raise RefusedError(f"{place}.ends: no way from '{tunnel.ends[0]}' to '{tunnel.ends[1]}'")
+            raise RefusedError(f"{place}.ends: no path from '{tunnel.ends[0]}' to '{tunnel.ends[1]}'")
         _check_options(tunnel, place)
     for index, flow in enumerate(run.flows):
         _check_ends(run, flow, f"flows[{index}].tunnel")
@@ -62,13 +62,13 @@ def _check_options(tunnel: Tunnel, place: str) -> None:
                 f"{place}.replay_window: {window}; expected packets, at most Linux's {_LARGEST_WINDOW}, 0 for no check"
             )
         if tunnel.cipher is None:
-            raise RefusedError(f"{place}.cipher: is missing; expected aes-gcm or aes-cbc-hmac-sha256")
+            raise RefusedError(f"{place}.cipher: missing; expected aes-gcm or aes-cbc-hmac-sha256")
         return
     if tunnel.cipher is not None:
-        raise RefusedError(f"{place}.cipher: only ipsec has a choice")
+        raise RefusedError(f"{place}.cipher: only valid for ipsec")
     fixed = (None, _WIREGUARD_WINDOW) if tunnel.kind == "wireguard" else (None,)
     if window not in fixed:
-        raise RefusedError(f"{place}.replay_window: {window}: Linux has no such choice for {tunnel.kind}")
+        raise RefusedError(f"{place}.replay_window: {window}: not supported by Linux for {tunnel.kind}")
 
 
 def _check_ends(run: Run, user: Flow | Probe, place: str) -> None:
@@ -77,7 +77,7 @@ def _check_ends(run: Run, user: Flow | Probe, place: str) -> None:
     tunnel = next((tunnel for tunnel in run.tunnels if tunnel.name == user.tunnel), None)
     if tunnel is None:
         names = ", ".join(tunnel.name for tunnel in run.tunnels) or "none"
-        raise RefusedError(f"{place}: there is no tunnel '{user.tunnel}'; there is: {names}")
+        raise RefusedError(f"{place}: unknown tunnel '{user.tunnel}'; expected one of: {names}")
     if {user.from_, user.to} != set(tunnel.ends):
         raise RefusedError(
             f"{place}: '{tunnel.name}' joins {tunnel.ends[0]} and {tunnel.ends[1]}, not {user.from_} and {user.to}"
@@ -271,11 +271,11 @@ def _association(printed: dict[str, str], node: str, spi: int) -> str:
     for part in re.split(r"^(?=src )", text, flags=re.MULTILINE):
         if f"spi 0x{spi:08x}" in part:
             return part
-    raise RunError(f"{node}: ip shows no security association 0x{spi:x} after the run")
+    raise RunError(f"{node}: missing security association 0x{spi:x} after the run")
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
     match = pattern.search(text)
     if match is None:
-        raise RunError(f"'ip -s xfrm state' does not print '{pattern.pattern}':\n{text}")
+        raise RunError(f"'ip -s xfrm state': no '{pattern.pattern}' in the output:\n{text}")
     return [tc_show.count(group) for group in match.groups()]

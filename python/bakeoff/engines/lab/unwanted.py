@@ -33,11 +33,11 @@ COUNTERS: Final = {
     "TcpExt TCPAbortOnMemory": "a connection was ended for want of memory",
     "TcpExt TCPRcvQDrop": "a receiver had no room for the next packet in order and dropped it",
     "TcpExt TCPOFODrop": "a receiver had no room for a packet out of order and dropped it",
-    "TcpExt PruneCalled": "a receiver's buffer was full, and it found room by packing what it held",
-    "TcpExt RcvPruned": "a receiver threw away what it had acknowledged selectively and still had no room",
+    "TcpExt PruneCalled": "a receiver's full buffer was collapsed",
+    "TcpExt RcvPruned": "a receiver dropped SACKed data because its buffer was full",
     "TcpExt OfoPruned": "a receiver threw away packets out of order that it had acknowledged selectively",
     "TcpExt TCPBacklogDrop": "packets came faster than a socket's program let them in, and were dropped",
-    "TcpExt PFMemallocDrop": "a packet was dropped because it lay in the kernel's last memory",
+    "TcpExt PFMemallocDrop": "a packet was dropped because it used emergency memory",
     "TcpExt TCPWqueueTooBig": "a sender could not cut a packet to be sent again: its buffer was full",
     "TcpExt TCPZeroWindowDrop": "data came to a receiver whose window was closed",
     "TcpExt ListenOverflows": "a connection was refused: more waited to be accepted than the listener allows",
@@ -45,14 +45,14 @@ COUNTERS: Final = {
     "TcpExt TCPReqQFullDrop": "a SYN was dropped: too many handshakes were under way",
     "TcpExt TCPReqQFullDoCookies": "a handshake fell back to SYN cookies: its options are lost",
     "TcpExt TCPTimeWaitOverflow": "an ended connection found no place among those in TIME-WAIT",
-    "TcpExt IPReversePathFilter": "a packet was dropped because its source is not where it came from",
+    "TcpExt IPReversePathFilter": "a packet was dropped by reverse-path filtering",
     "TcpExt LockDroppedIcmps": "an ICMP message for a busy socket was dropped",
     "Ip InDiscards": "IP dropped packets that were in order for want of memory",
     "Ip InAddrErrors": "a packet came to a host that it was not for and that does not forward",
     "Ip InHdrErrors": "a packet had a wrong header, or had lived for too many hops",
     "Ip OutNoRoutes": "there was no route for a packet",
     "IpExt InNoRoutes": "there was no route for a packet that was to be forwarded",
-    "IpExt InTruncatedPkts": "a packet was shorter than its header says",
+    "IpExt InTruncatedPkts": "a truncated packet",
     "Udp RcvbufErrors": "datagrams came faster than their receiver took them, and were dropped",
     "Udp MemErrors": "UDP came to the limit of its memory (net.ipv4.udp_mem)",
 }
@@ -69,7 +69,7 @@ _SOFTNET: Final = {
     "softnet dropped": "the kernel's input queue was full (net.core.netdev_max_backlog) and dropped packets"
 }
 _NEIGHBOURS: Final = {
-    "unresolved_discards": "a packet was dropped because its neighbour did not answer",
+    "unresolved_discards": "a packet was dropped because neighbour resolution failed",
     "table_fulls": "the table of neighbours was full",
 }
 _MEMORY: Final = {
@@ -80,7 +80,7 @@ _MEMORY: Final = {
 # Of a device of the lab. On a machine's card other people's frames count as dropped too.
 _DEVICE: Final = {
     "RX errors": "frames came in damaged",
-    "RX dropped": "packets were dropped where they came in: no queue of the run stands there",
+    "RX dropped": "packets were dropped at ingress, where the run has no queue",
     "RX missed": "frames found no room in the card",
     "TX errors": "frames could not be sent",
     "TX dropped": "packets were dropped where they went out, by no queue of the run",
@@ -121,7 +121,7 @@ def check(run: Run, plan: Plan, setup_log: str, teardown_log: str) -> list[str]:
     found = [text for name, text in moved if name not in NOTED]
     if found:
         more = f"; and {len(found) - _TOLD} more in {layout.TEARDOWN_LOG}" if len(found) > _TOLD else ""
-        raise RunError("the kernel counted what no experiment should have: " + "; ".join(found[:_TOLD]) + more)
+        raise RunError("unexpected kernel counters: " + "; ".join(found[:_TOLD]) + more)
     return [text for _, text in moved]
 
 

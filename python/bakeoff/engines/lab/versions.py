@@ -49,8 +49,8 @@ def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
         first, before = chosen.setdefault(asked.name, (index, parameter))
         if before != parameter:
             raise RefusedError(
-                f"flows[{index}].cc: '{flow.cc}': flows[{first}] asks for '{run.flows[first].cc}', and a kernel has "
-                f"one version of '{asked.name}' at a time; expected the same one, or --engine sim"
+                f"flows[{index}].cc: '{flow.cc}': flows[{first}] is '{run.flows[first].cc}', but a kernel has one "
+                f"version of '{asked.name}'; expected the same version, or --engine sim"
             )
     taken = {parameter for _, parameter in chosen.values()}
     return {version: parameter for version, parameter in offered.items() if parameter in taken}

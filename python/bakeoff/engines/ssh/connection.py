@@ -83,7 +83,7 @@ class Answer:
         """What was said, for a message: its beginning and its end if it is long."""
         lines = self.text.strip().splitlines()
         if len(lines) > _LINES:
-            lines[_LINES // 2 : -_LINES // 2] = [f"… ({len(lines) - _LINES:,} lines are left out) …"]
+            lines[_LINES // 2 : -_LINES // 2] = [f"… ({len(lines) - _LINES:,} lines omitted) …"]
         return excerpt("\n".join(lines), _SHOWN)
 
 
@@ -123,7 +123,7 @@ class Connection:
             )
             problem = ended(process, errors.fileno(), _OPEN_S)
             if problem is not None:
-                raise LostError(f"{self.place}: {problem} while it was connected to")
+                raise LostError(f"{self.place}: {problem} while connecting")
             if process.returncode != 0:
                 raise LostError(f"{self.place}: {_last(tail(errors), process.returncode)}")
 
@@ -167,7 +167,7 @@ class Connection:
         assert shell.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             if shell.stdin.write(line) != len(line):
-                raise LostError(f"{self.place}: it takes no commands any more: {shlex.join(words)}")
+                raise LostError(f"{self.place}: connection lost before: {shlex.join(words)}")
         errors = bytearray()
         last = re.compile(rb"\n" + end + rb" (\d{1,3})\n")
         looked = 0
@@ -191,19 +191,19 @@ class Connection:
         # Looked at each time: a machine that never stops talking is as late as one that is silent.
         ready = select.select(pipes, [], [], left)[0] if left > 0 else []
         if not ready:
-            raise LostError(f"{self.place}: no answer in time to: {shlex.join(words)}")
+            raise LostError(f"{self.place}: timed out: {shlex.join(words)}")
         return [(pipe, os.read(pipe.fileno(), 1 << 16)) for pipe in ready]
 
     def _bounded(self, got: int, most: int, words: Sequence[str]) -> None:
         if got > most:
-            raise LostError(f"{self.place}: more than {most:,} bytes came from: {shlex.join(words)}")
+            raise LostError(f"{self.place}: more than {most:,} bytes of output from: {shlex.join(words)}")
 
     def _code(self, process: subprocess.Popen[bytes], deadline: float, words: Sequence[str]) -> int:
         """How ssh ended. LostError if it does not, although all was said."""
         try:
             return process.wait(timeout=max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise LostError(f"{self.place}: no end in time of: {shlex.join(words)}") from None
+            raise LostError(f"{self.place}: timed out: {shlex.join(words)}") from None
 
     def _drop_shell(self) -> None:
         shell, self._shell = self._shell, None
@@ -291,7 +291,7 @@ class Connection:
         done = self._session(["sh", "-c", script, "put", path, mode], stdin=content)
         wanted = hashlib.sha256(content).hexdigest()
         if done.code != 0 or not done.out.decode(errors="replace").startswith(wanted):
-            raise RunError(f"{self.place}: {path} did not arrive whole: {done.shown}")
+            raise RunError(f"{self.place}: {path}: incomplete transfer: {done.shown}")
 
     def fetch(self, path: str, to: Path, most: int = FILE) -> None:
         """Copy a file of the machine to the new file `to`; RunError if it cannot be read, or is too large.
@@ -303,7 +303,7 @@ class Connection:
         if answer.code != 0:
             raise RunError(f"{self.place}: {path} cannot be read: {answer.shown}")
         if not size.isdigit() or len(size) > 20:
-            raise RunError(f"{self.place}: {path} has no size: 'stat' said {answer.text[:80]!r}")
+            raise RunError(f"{self.place}: {path}: unknown size: 'stat' printed {answer.text[:80]!r}")
         free = shutil.disk_usage(to.parent).free
         if int(size) > min(most, free):
             limit = f"{free:,} bytes are free here" if free < most else f"expected at most {most:,}"
@@ -347,8 +347,8 @@ class Connection:
         assert best is not None
         if abs(best.ns) > _CLOCK_NS:
             raise TestbedError(
-                f"{self.place}: its clock is {best.ns / 86_400e9:+,.1f} days from the controller's; "
-                "expected less than one: set it first"
+                f"{self.place}: its clock is {best.ns / 86_400e9:+,.1f} days off the controller's; expected less than "
+                "one"
             )
         return best
 
@@ -363,7 +363,7 @@ class Connection:
         stripped = output.strip()
         if not stripped.isdigit() or len(stripped) > 20:
             text = stripped[:_CLOCK_SAID].decode(errors="replace")
-            raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' said {text!r}")
+            raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' printed {text!r}")
         return int(stripped)
 
     def _command(self, words: Sequence[str], root: bool) -> list[str]:
@@ -398,7 +398,7 @@ def ended(process: subprocess.Popen[bytes], output: int, timeout_s: float, most:
                 continue
             process.kill()
             process.wait()
-            return problem or f"no end in {timeout_s:.0f} s"
+            return problem or f"timeout after {timeout_s:.0f} s"
         return None
 
 
@@ -412,7 +412,7 @@ def excerpt(errors: str, most: int) -> str:
     if len(errors) <= most:
         return errors
     half = most // 2
-    return f"{errors[:half]}\n… ({len(errors) - 2 * half:,} characters are left out) …\n{errors[-half:]}"
+    return f"{errors[:half]}\n… ({len(errors) - 2 * half:,} characters omitted) …\n{errors[-half:]}"
 
 
 def tail(file: IO[bytes], most: int = 1 << 16) -> str:

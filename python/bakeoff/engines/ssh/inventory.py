@@ -49,7 +49,7 @@ class Machine(_Part):
     @classmethod
     def _no_option(cls, value: str | None) -> str | None:
         if value is not None and (value.startswith("-") or not _DESTINATION.fullmatch(value)):
-            raise ValueError(f"'{value}' is no destination for ssh; expected for example 'mid.lab' or '192.0.2.7'")
+            raise ValueError(f"'{value}': invalid ssh destination; expected for example 'mid.lab' or '192.0.2.7'")
         return value
 
     @field_validator("become")
@@ -85,14 +85,15 @@ def read(path: Path) -> Inventory:
         other = seen.setdefault((machine.host, machine.user), node)
         if other != node:
             raise TestbedError(
-                f"{path}: nodes.{node}.host: '{machine.host}' is node '{other}' already; expected a machine per node"
+                f"{path}: nodes.{node}.host: '{machine.host}': also the host of node '{other}'; expected one "
+                "machine per node"
             )
         devices = [interface.device for interface in machine.interfaces.values()]
         for peer, interface in machine.interfaces.items():
             if devices.count(interface.device) > 1:
                 raise TestbedError(
-                    f"{path}: nodes.{node}.interfaces.{peer}: '{interface.device}' leads to two nodes; "
-                    "expected a device per cable"
+                    f"{path}: nodes.{node}.interfaces.{peer}: '{interface.device}': used for two nodes; expected one "
+                    "device per link"
                 )
     if inventory.config is None:
         return inventory
@@ -102,7 +103,7 @@ def read(path: Path) -> Inventory:
     except OSError:  # a name that is too long
         there = False
     if not there:
-        raise TestbedError(f"{path}: config: '{str(config)[:1000]}' is no file; expected one such as ~/.ssh/config")
+        raise TestbedError(f"{path}: config: '{str(config)[:1000]}': no such file; expected for example ~/.ssh/config")
     return inventory.model_copy(update={"config": str(config.resolve())})
 
 
@@ -163,8 +164,8 @@ def need_permission(path: Path, inventory: Inventory) -> list[str]:
     lines = [printable(line) for line in started]
     if lines and path.resolve() not in _permitted:
         raise TestbedError(
-            f"{path}: config: OpenSSH would start programs on this machine:\n  "
+            f"{path}: config: OpenSSH would start local programs:\n  "
             + "\n  ".join(lines)
-            + "\nexpected a configuration that starts none, or --allow-code after a look at them"
+            + "\nexpected a configuration without them, or --allow-code after a review"
         )
     return lines

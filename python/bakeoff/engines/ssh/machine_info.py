@@ -55,7 +55,7 @@ def need_programs(machine: Connection, names: Sequence[str]) -> None:
     lacking = machine.ask("sh", "-c", _LACKING, "lacking", *names).split()
     if lacking:
         packages = " ".join(sorted({PACKAGES.get(name, name) for name in lacking}))
-        raise TestbedError(f"{machine.place}: {', '.join(lacking)} not installed there; install: {packages}")
+        raise TestbedError(f"{machine.place}: {', '.join(lacking)} not installed; install: {packages}")
 
 
 def _device(machine: Connection, peer: str) -> Device:
@@ -64,28 +64,27 @@ def _device(machine: Connection, peer: str) -> Device:
     place = f"{machine.place}: interface '{name}' to '{peer}'"
     if machine.run(["ip", "link", "show", "dev", name]).code != 0:
         there = ", ".join(each["ifname"] for each in replies.links(machine, "ip", "-json", "link", "show"))
-        raise TestbedError(f"{place}: does not exist; there is: {there}")
+        raise TestbedError(f"{place}: does not exist; expected one of: {there}")
     links = replies.link(machine, "ip", "-json", "addr", "show", "dev", name)
     addresses = [each.get("local", "") for each in links.get("addr_info", []) if each.get("scope") == "global"]
     ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
     if len(ours) > 2 and ours[2] in addresses:
-        raise TestbedError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
+        raise TestbedError(f"{place}: carries the ssh connection ({ours[2]}); expected another device")
     if interface.in_use == "refused":
         if addresses:
             raise TestbedError(
-                f"{place}: is in use, it has {', '.join(addresses)}; "
-                "expected one without addresses, or 'in_use: allowed'"
+                f"{place}: in use, with {', '.join(addresses)}; expected a device without addresses, or 'in_use: "
+                "allowed'"
             )
         if "master" in links:
             raise TestbedError(
-                f"{place}: is in use, it belongs to '{links['master']}'; expected one by itself, or 'in_use: allowed'"
+                f"{place}: in use, by '{links['master']}'; expected a device without a master, or 'in_use: allowed'"
             )
     for qdisc in replies.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
         # The kernel's own have no handle, and come back by themselves.
         if (qdisc.get("root") and qdisc["handle"] != "0:") or qdisc["kind"] in ("ingress", "clsact"):
             raise TestbedError(
-                f"{place}: has a qdisc that somebody configured: {qdisc['kind']} {qdisc['handle']}; "
-                "expected the kernel's own"
+                f"{place}: non-default qdisc: {qdisc['kind']} {qdisc['handle']}; expected the default qdisc"
             )
     return Device(name, links.get("address"))
 

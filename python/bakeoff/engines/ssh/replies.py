@@ -60,7 +60,7 @@ def link(machine: Connection, *words: str) -> Link:
     """The one device that `ip` tells of; BakeoffError if it is none."""
     found = links(machine, *words)
     if len(found) != 1:
-        raise TestbedError(f"{machine.place}: {' '.join(words)}: told of {len(found)} devices; expected one")
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: reported {len(found)} devices; expected one")
     return found[0]
 
 
@@ -108,7 +108,7 @@ def need_sane(place: str, tsv: Path, run: Run) -> None:
         frame = convert.series(tsv)
     except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise RunError(f"{place}: what its agent wrote cannot be read: {reason}") from None
+        raise RunError(f"{place}: invalid output from its agent: {reason}") from None
     value, time = pl.col("value"), pl.col("time")
     signed = pl.col("metric").is_in(_SIGNED)
     odd = frame.filter(
@@ -122,7 +122,8 @@ def need_sane(place: str, tsv: Path, run: Run) -> None:
     if odd.height > 0:
         row = odd.row(0, named=True)
         raise RunError(
-            f"{place}: its agent told of {str(row['kind'])[:20]} {str(row['name'])[:80]!r} at {row['time']} s "
+            f"{place}: invalid sample from its agent: {str(row['kind'])[:20]} {str(row['name'])[:80]!r} at "
+            f"{row['time']} s "
             f"{str(row['metric'])[:20]!r} {row['value']}; expected a finite number, not negative, at a time of the run"
         )
 
@@ -139,7 +140,7 @@ def _last_line(tsv: Path) -> bytes:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"its summary holds {word}, which is no number")
+    raise ValueError(f"{word} in its summary; expected a number")
 
 
 def _need_plain(summary: object) -> None:
@@ -147,7 +148,7 @@ def _need_plain(summary: object) -> None:
     for key, number in _numbers(summary):
         least = -_LARGEST if key.endswith("_s") else 0
         if not math.isfinite(number) or not least <= number < _LARGEST:
-            raise ValueError(f"its summary holds {key}: {number:g}, which nothing counts")
+            raise ValueError(f"unknown counter {key}: {number:g} in its summary")
 
 
 def _numbers(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:  # noqa: ANN401 (plain data)

@@ -134,7 +134,7 @@ class Session:
             if made.code != 0 and found is not None:
                 raise TestbedError(_taken(machine, found))
             if made.code != 0:
-                raise TestbedError(f"{machine.place}: {folder_of(node)} cannot be made: {made.shown}")
+                raise TestbedError(f"{machine.place}: {folder_of(node)} cannot be created: {made.shown}")
             if found != _OURS:
                 raise TestbedError(_taken(machine, found or "nothing"))
             self.taken.append(node)
@@ -143,7 +143,7 @@ class Session:
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             version = machine.run([f"{folder_of(node)}/{agent.NAME}", "--version"])
             if version.code != 0:
-                raise RunError(f"{machine.place}: the agent does not run there: {version.shown}")
+                raise RunError(f"{machine.place}: the agent does not start: {version.shown}")
             self.before[node] = undo.read(machine, [c for c in self.plan.setup if c.node == node])
             machine.put(self._restoring(node).encode(), f"{folder_of(node)}/{RESTORE}")
 
@@ -224,7 +224,7 @@ class Session:
             if program.argv[0] == "flent":
                 files = machine.ask("find", folder, "-maxdepth", "1", "-type", "f", "-name", "*.flent.gz").splitlines()
                 if len(files) != 1:
-                    raise RunError(f"{machine.place}: flent left {len(files)} data files; expected one")
+                    raise RunError(f"{machine.place}: {len(files)} data files from flent; expected one")
                 machine.fetch(files[0], self.folder / _FLENT, _TABLE)
         return tsvs
 
@@ -240,7 +240,7 @@ class Session:
                     raise RunError(f"{self.machines[command.node].place}: {problem} from: {command.line()}")
             if time.monotonic() > deadline:
                 late = ", ".join(self.machines[command.node].place for command, _, _ in waiting)
-                raise RunError(f"{late}: the agent did not end in time")
+                raise RunError(f"{late}: timeout: the agent did not exit")
             time.sleep(0.05)
 
     def _end_background(self) -> None:
@@ -249,7 +249,7 @@ class Session:
             if command.background and process.poll() == 0:
                 raise RunError(pcapng.why_ended(command, 0, self.plan.captures))
             if command.background and process.poll() is not None:
-                raise RunError(f"{command.line()}: ended before the run did: {_output_of(process, output)}")
+                raise RunError(f"{command.line()}: exited before the end of the run: {_output_of(process, output)}")
         self._release()
 
     def _release(self) -> None:

@@ -84,7 +84,7 @@ class Testbed:
         for node, what in needs.lacking(made, cached):
             raise RefusedError(f"{node}: the kernel there {what}", place=place(run))
         notes = "".join(f"# {note}\n" for note in self._clock_notes(run, self._clocks(run)))
-        return notes + made.text() + "# each set-up command is taken back, to what was there before\n"
+        return notes + made.text() + "# reverts each set-up command\n"
 
     def plan(self, run: Run, captures: str = ".") -> Plan:
         """The run's plan, with the machines' devices; captures go to that folder of each."""
@@ -172,7 +172,7 @@ class Testbed:
         ccs = [role["cc"] for role in made.roles if role["node"] == machine.node and "cc" in role]
         for name in machine_info.lacking_ccs(machine, ccs):
             raise RefusedError(
-                f"{machine.place}: cc '{name}' is not in its kernel; module tcp_{name}", place=place(run)
+                f"{machine.place}: cc '{name}' is missing in its kernel; expected module tcp_{name}", place=place(run)
             )
         session.need_free(machine)
 
@@ -192,7 +192,7 @@ class Testbed:
                 raise UnreachableError(str(error)) from None
             if offset.uncertainty_ns > run.sample_interval_s * 1e9:
                 raise TestbedError(
-                    f"{machine.place}: its clock is known to ± {offset.uncertainty_ns / 1e6:.1f} ms only (half of the "
+                    f"{machine.place}: clock uncertainty of ± {offset.uncertainty_ns / 1e6:.1f} ms (half of the "
                     f"shortest round trip); expected at most the sample interval, {run.sample_interval_s * 1e3:g} ms"
                 )
             clocks[machine.node] = offset
@@ -205,7 +205,7 @@ class Testbed:
             for node, offset in clocks.items()
         ]
         if any(probe.proto == "udp" for probe in run.probes):
-            notes.append("probes: one-way delays are told between roles on one kernel only")
+            notes.append("probes: one-way delays are available between roles on one kernel only")
         return notes
 
     @contextlib.contextmanager
@@ -227,5 +227,5 @@ class Testbed:
 def choose(named: str | None) -> Testbed:
     """The testbed of this inventory file; BakeoffError without one."""
     if not named:
-        raise TestbedError("engine ssh: no testbed; expected --engine ssh --inventory FILE")
+        raise TestbedError("engine ssh: missing inventory; expected --engine ssh --inventory FILE")
     return Testbed(named)
