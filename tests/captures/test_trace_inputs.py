@@ -78,7 +78,7 @@ def test_what_the_snap_length_cut_off_is_unknown(name, unknown):
     assert set(options["unknown"]) == unknown
     assert all(options[key] is None for key in unknown)
     assert (options["cut"], acks["window_max_bytes"], acks["window_min_bytes"]) == (1, None, None)
-    assert "2 packets were cut off inside their TCP options" in found["capture"]["notes"][0]
+    assert "2 packets were truncated inside their TCP options" in found["capture"]["notes"][0]
 
 
 def test_big_tcp_in_a_tunnel_is_opened():
@@ -124,7 +124,7 @@ def test_a_hosts_name_in_a_file_of_irtt_may_be_anything(tmp_path):
 
 
 def test_damaged_data_is_not_empty(tmp_path):
-    with pytest.raises(BakeoffError, match="the gzip data is cut off or damaged"):
+    with pytest.raises(BakeoffError, match="the gzip data is truncated or damaged"):
         captures.read(DATA / "badgz.gz")
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(BakeoffError, match="the gzip is empty"):

@@ -183,7 +183,7 @@ fn link(link: &Link, place: &str) -> Result<(), Refused> {
     if let Loss::Sent(by) = &link.loss
         && let Some(end) = by.keys().find(|&end| !link.ends.contains(end))
     {
-        return Err(Refused(format!("{place}.loss: '{end}' is no end of the link")));
+        return Err(Refused(format!("{place}.loss: '{end}' is not an end of the link")));
     }
     link.ends.iter().try_for_each(|end| probability(&format!("{place}.loss"), link.loss.of(end)))
 }

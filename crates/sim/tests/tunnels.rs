@@ -241,7 +241,7 @@ fn what_cannot_be_is_refused_by_place() {
             .starts_with("vpn: ipsec aes-gcm cli srv mtu 1446 replay-window 32 hash outer\n")
     );
     for (at, value, message) in [
-        ("/tunnels/0/kind", json!("l2tp"), "tunnels[0].cipher: only ipsec has a choice"),
+        ("/tunnels/0/kind", json!("l2tp"), "tunnels[0].cipher: only valid for ipsec"),
         (
             "/tunnels/0/cipher",
             json!("rot13"),
@@ -250,7 +250,7 @@ fn what_cannot_be_is_refused_by_place() {
         (
             "/tunnels/0/replay_window",
             json!(null),
-            "tunnels[0].replay_window: is missing; expected packets, 0 for no check",
+            "tunnels[0].replay_window: missing; expected packets, 0 for no check",
         ),
         ("/tunnels/0/ends/1", json!("cli"), "tunnels[0].ends: 'cli' twice; expected two hosts"),
         ("/tunnels/0/ends/1", json!("far"), "tunnels[0].ends[1]: no node 'far'; nodes: cli, mid, srv"),

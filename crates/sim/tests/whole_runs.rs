@@ -77,7 +77,7 @@ fn a_link_loses_in_the_direction_that_is_named() {
     assert!(kept.abs_diff(all - all / 10) < 85, "{kept} of {all}");
     assert_eq!(received(json!({"mid": 0.1, "srv": 0.1})).unwrap(), received(json!(0.1)).unwrap());
     let refused = received(json!({"cli": 0.1})).unwrap_err().to_string();
-    assert!(refused.contains("links[1].loss: 'cli' is no end of the link"), "{refused}");
+    assert!(refused.contains("links[1].loss: 'cli' is not an end of the link"), "{refused}");
 }
 
 #[test]

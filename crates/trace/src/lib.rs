@@ -223,7 +223,7 @@ impl<'a> Reading<'a> {
         capture.flows_beyond = self.flows.as_ref().map_or(0, |flows| flows.beyond);
         if capture.flows_beyond > 0 {
             capture.notes.push(format!(
-                "The capture has more than {} TCP flows; {} packets of further ones were counted and not looked at.",
+                "The capture has more than {} TCP flows; {} packets of further flows were not analysed.",
                 self.options.flows, capture.flows_beyond
             ));
         }
@@ -233,8 +233,8 @@ impl<'a> Reading<'a> {
                 more => format!(" ({more} more steps followed)"),
             };
             format!(
-                "At {:.3} s the clock of interface {interface} was set by {:+.3} s{others}. Times go on as if none had \
-                 passed there.",
+                "At {:.3} s the clock of interface {interface} was set by {:+.3} s{others}. Times continue as if no time \
+                 had passed.",
                 step.at_ns.saturating_sub(zero_ns) as f64 * 1e-9,
                 step.by_ns as f64 * 1e-9,
             )
@@ -257,6 +257,6 @@ fn cut_options(flows: &[Flow]) -> Option<String> {
     unknown.dedup();
     let of = if unknown.is_empty() { String::new() } else { format!(" ({})", unknown.join(", ")) };
     (cut > 0).then(|| {
-        format!("{cut} packets were cut off inside their TCP options{of}. Numbers that depend on these are absent.")
+        format!("{cut} packets were truncated inside their TCP options{of}. Measures that depend on them are missing.")
     })
 }

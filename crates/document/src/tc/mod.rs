@@ -126,7 +126,7 @@ impl<'a> Words<'a> {
         let bare = text.trim_end_matches(['p', 'b']);
         let shown = bare.len() + 1 == text.len() && parse_u32(bare).is_some();
         let unit = &text[bare.len()..];
-        let expected = format!("a whole number: tc shows the '{unit}' and does not take it");
+        let expected = format!("a whole number without '{unit}'");
         self.bad(key, text, if shown { &expected } else { "a whole number" })
     }
 
@@ -237,8 +237,8 @@ impl<'a> Words<'a> {
     /// The error for a qdisc that does not exist here.
     pub fn unknown_kind(&self, word: &str, known: &[&str]) -> TcError {
         if word == "tc" {
-            let hint = "; expected the qdisc's own words alone, such as 'fq_codel limit 1000'";
-            return self.error("a command of tc is no qdisc", hint);
+            let hint = "; expected the qdisc without the command, such as 'fq_codel limit 1000'";
+            return self.error("'tc' is not a qdisc", hint);
         }
         self.error(&format!("unknown qdisc '{word}'"), &suggestion(word, known))
     }
@@ -383,11 +383,11 @@ fn suggestion(word: &str, known: &[&str]) -> String {
     let bare = lower.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     let bare = bare.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '@'))).next();
     if let Some(bare) = bare.filter(|bare| *bare != word && known.contains(bare)) {
-        let form = if bare == lower { "" } else { ": words and values stand apart, with nothing but spaces" };
+        let form = if bare == lower { "" } else { "; expected only spaces between words" };
         return format!("; did you mean '{bare}'?{form}");
     }
     if let (true, Some(first)) = (word.starts_with(|c: char| c.is_ascii_digit()), known.first()) {
-        return format!("; a value needs its word before it, such as '{first} {word}'");
+        return format!("; expected a parameter before the value, such as '{first} {word}'");
     }
     match nearest(&lower, known) {
         Some(k) => format!("; did you mean '{k}'?"),
@@ -516,20 +516,20 @@ mod tests {
     #[test]
     fn punctuation_and_values_without_words_are_told() {
         let known = &["limit", "flows", "fq_codel"];
-        let apart = ": words and values stand apart, with nothing but spaces";
+        let apart = "; expected only spaces between words";
         for (word, meant) in
             [("(flows", "flows"), ("flows=1", "flows"), ("--limit", "limit"), ("fq_codel(1q)", "fq_codel")]
         {
             assert_eq!(suggestion(word, known), format!("; did you mean '{meant}'?{apart}"), "{word}");
         }
         assert_eq!(suggestion("FQ_CODEL", known), "; did you mean 'fq_codel'?");
-        assert_eq!(suggestion("100", known), "; a value needs its word before it, such as 'limit 100'");
+        assert_eq!(suggestion("100", known), "; expected a parameter before the value, such as 'limit 100'");
         let shown = Words::new("x 1000p").kind().map(|_| ());
         assert!(shown.is_ok());
         let mut words = Words::new("limit 1000p");
         words.next_word();
         let message = words.u32().unwrap_err().to_string();
-        assert!(message.contains("tc shows the 'p' and does not take it"), "{message}");
+        assert!(message.contains("a whole number without 'p'"), "{message}");
     }
 
     #[test]

@@ -58,11 +58,11 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         run.flows.iter().map(|f| f.name.clone()).chain(run.probes.iter().map(|p| p.name.clone())).collect();
     let mut names = BTreeSet::new();
     if let Some(name) = traffic.iter().find(|name| !names.insert(*name)) {
-        return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
+        return Err(Refused(format!("flows and probes: duplicate name '{name}'")));
     }
     refuse_features(&run)?;
     if let Some(program) = run.programs.first() {
-        return Err(Refused(format!("programs[0]: '{}': the simulator runs no programs", program.name)));
+        return Err(Refused(format!("programs[0]: '{}': not supported by the simulator", program.name)));
     }
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
     let tunnels = Tunnels::build(&run, &graph)?;
@@ -261,7 +261,7 @@ fn interfaces(
         let place = format!("interfaces[{n}]");
         let i = graph.interface(&spec.node, &spec.peer, &place)?;
         if std::mem::replace(&mut seen[i], true) {
-            return Err(Refused(format!("{place}: {} stands twice", graph.egress_name(i))));
+            return Err(Refused(format!("{place}: duplicate interface {}", graph.egress_name(i))));
         }
         let node = &run.nodes[usize::from(graph.node_of[i])];
         let mtu = run.links[i / 2].mtu;

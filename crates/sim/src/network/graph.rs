@@ -37,7 +37,7 @@ impl Graph {
         let mut index = BTreeMap::new();
         for (i, node) in run.nodes.iter().enumerate() {
             if index.insert(node.name.as_str(), i).is_some() {
-                return Err(format!("nodes[{i}].name: '{}' stands twice", node.name));
+                return Err(format!("nodes[{i}].name: duplicate name '{}'", node.name));
             }
         }
         let mut node_of = Vec::new();

@@ -28,8 +28,8 @@ impl CompiledMatch {
     pub fn compile(spec: &run::Match, flow_index: &dyn Fn(&str) -> Option<u16>) -> Result<Self, String> {
         let mut compiled = CompiledMatch::default();
         if let Some(name) = &spec.flow {
-            let index =
-                flow_index(name).ok_or_else(|| format!("flow: '{name}' is no flow or probe of this run"))?;
+            let index = flow_index(name)
+                .ok_or_else(|| format!("flow: '{name}' is not a flow or probe of this run"))?;
             compiled.require(FLOW, u32::from(index));
         }
         if let Some(dscp) = spec.dscp {
@@ -193,7 +193,7 @@ mod tests {
         let default = run::Match::default;
         assert_eq!(
             error(run::Match { flow: Some("x".into()), ..default() }),
-            "flow: 'x' is no flow or probe of this run"
+            "flow: 'x' is not a flow or probe of this run"
         );
         assert_eq!(
             error(run::Match { dscp: Some(64), ..default() }),

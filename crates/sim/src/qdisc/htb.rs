@@ -87,7 +87,7 @@ impl Htb {
         }
         built.sort_by_key(|class| class.minor);
         if let Some(twice) = built.windows(2).find(|w| w[0].minor == w[1].minor) {
-            return Err(words.refuse(&format!("class {} stands there twice", twice[1].id)));
+            return Err(words.refuse(&format!("class {}: duplicate", twice[1].id)));
         }
         let minors: Vec<u32> = built.iter().map(|class| class.minor).collect();
         let find = |minor| minors.iter().position(|known| *known == minor);
@@ -652,7 +652,7 @@ pub(super) mod tests {
         );
         assert_eq!(
             error("htb", vec![class("1", "rate 5mbit"), class("01", "rate 5mbit")]),
-            "class 01 stands there twice in 'htb'"
+            "class 01: duplicate in 'htb'"
         );
         assert_eq!(
             error("htb", vec![with_child("codel taget 5ms", class("1", "rate 5mbit"))]),

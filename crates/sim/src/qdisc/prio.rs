@@ -60,7 +60,7 @@ impl Map {
             }
         }
         match self.priomap.iter().find(|band| usize::from(**band) >= self.bands) {
-            Some(band) => Err(words.refuse(&format!("priomap: there is no band {band} of {}", self.bands))),
+            Some(band) => Err(words.refuse(&format!("priomap: no band {band} of {}", self.bands))),
             None => Ok(()),
         }
     }
@@ -89,7 +89,7 @@ impl Prio {
             let mut given = classes.iter().filter(|class| number(class) == Some(band));
             let spec = given.next();
             if given.next().is_some() {
-                return Err(words.refuse(&format!("class {band:x} stands there twice")));
+                return Err(words.refuse(&format!("class {band:x}: duplicate")));
             }
             let id = spec.map_or_else(|| format!("{band:x}"), |class| class.id.clone());
             let env = env.child(&id);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let error = |line: &str, classes| build(line, classes).map(|q| q.show()).unwrap_err().to_string();
-        assert!(error("prio bands 2", vec![]).starts_with("priomap: there is no band 2 of 2"));
+        assert!(error("prio bands 2", vec![]).starts_with("priomap: no band 2 of 2"));
         assert!(error("prio bands 17", vec![]).starts_with("bands: '17' is not a number from 2 to 16"));
         assert!(
             error("prio", vec![class("4", "", None)]).starts_with("class 4: expected a band from 1 to 3")

@@ -76,6 +76,6 @@ impl Sim {
     fn side(&mut self, i: usize, side: &str, place: &str) -> Result<&mut Queue, Refused> {
         let interface = &mut self.interfaces[i];
         let queue = if side == "egress" { &mut interface.egress } else { &mut interface.ingress };
-        queue.as_mut().ok_or_else(|| Refused(format!("{place}: there is no {side} qdisc to change")))
+        queue.as_mut().ok_or_else(|| Refused(format!("{place}: no {side} qdisc to change")))
     }
 }

@@ -94,13 +94,13 @@ impl Place<'_> {
     /// A sentence about this place, and the end of reading.
     fn stop(&mut self, sentence: &str) -> Step {
         let offset = self.buffer.offset;
-        self.notes.push(format!("At byte {offset} {sentence}. What stands before it was read."));
+        self.notes.push(format!("At byte {offset} {sentence}. The data before it was read."));
         Step::End
     }
 
     /// The same for a file that is cut off.
     fn cut_off(&mut self, what: &str, expected: u64, left: usize) -> Step {
-        self.stop(&format!("the file ends inside a {what}: {expected} bytes were expected, {left} are there"))
+        self.stop(&format!("the file ends inside a {what}: {left} of {expected} bytes"))
     }
 }
 
@@ -129,8 +129,7 @@ impl Input {
                 Err(e) => {
                     let place = buffer.window().len();
                     return Err(failed(&format!(
-                        "byte {place}: the {compression} data is cut off or damaged, or needs more memory than it may \
-                         take: {e}"
+                        "byte {place}: the {compression} data is truncated or damaged, or needs too much memory: {e}"
                     )));
                 }
             }
@@ -156,7 +155,7 @@ impl Input {
                 )
             } else {
                 format!(
-                    "byte 0: {} is not how a packet capture begins; expected pcap (a1 b2 c3 d4 or its kin) or pcapng \
+                    "byte 0: {} is not the start of a packet capture; expected pcap (a1 b2 c3 d4 or its kin) or pcapng \
                      (0a 0d 0d 0a), as it is or compressed by gzip, zstd, xz or bzip2",
                     shown.join(" ")
                 )
@@ -224,7 +223,7 @@ impl Input {
             return Err(TraceError::Refused(format!("{}: at byte {offset}: {error}", self.name)));
         }
         self.notes.push(format!(
-            "At byte {offset} of what was compressed the {} data is cut off or damaged ({error}). What stands before it \
+            "At compressed byte {offset} the {} data is truncated or damaged ({error}). The data before it \
              was read.",
             self.compression
         ));

@@ -64,10 +64,7 @@ impl Pcap {
         let kept = u32_at(window, 8, self.big);
         let length = u32_at(window, 12, self.big);
         if kept > LONGEST {
-            return Ok(place.stop(&format!(
-                "a packet is said to have {kept} bytes, more than the {LONGEST} of the longest that is read: the file is \
-                 damaged here"
-            )));
+            return Ok(place.stop(&format!("a packet of {kept} bytes; expected at most {LONGEST}")));
         }
         let next = self.header + kept as usize;
         let there = place.buffer.peek(next)?.len();

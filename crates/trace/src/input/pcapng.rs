@@ -97,15 +97,15 @@ impl Pcapng {
         let kind = u32_at(window, 0, self.big);
         if kind == SECTION {
             let Some(big) = order(window) else {
-                return Ok(place.stop("a section begins without a mark of its byte order"));
+                return Ok(place.stop("a section has no byte-order magic"));
             };
             self.big = big;
         }
         let length = u32_at(window, 4, self.big);
         if length < EMPTY || !length.is_multiple_of(4) {
-            return Ok(place.stop(&format!(
-                "a block is said to have {length} bytes; expected a multiple of 4, 12 at least: the file is damaged here"
-            )));
+            return Ok(
+                place.stop(&format!("invalid block length {length}; expected a multiple of 4, at least 12"))
+            );
         }
         if length > LONGEST {
             return self.pass_over(kind, length, place);
@@ -120,7 +120,7 @@ impl Pcapng {
         let again = u32_at(block, whole - 4, self.big);
         if again != length {
             return Ok(place.stop(&format!(
-                "a block is said to have {length} bytes at its begin and {again} at its end: the file is damaged here"
+                "block length {length} at its start, {again} at its end; expected equal lengths"
             )));
         }
         match kind {
@@ -143,16 +143,16 @@ impl Pcapng {
         let there = place.buffer.skip(u64::from(length))?;
         if there < u64::from(length) {
             place.notes.push(format!(
-                "At byte {offset} the file ends inside a block of type {kind}: {length} bytes were expected, {there} are \
-                 there. What stands before it was read."
+                "At byte {offset} the file ends inside a block of type {kind}: {there} of {length} bytes. The \
+                 data before it was read."
             ));
             return Ok(Step::End);
         }
         if !self.told_long {
             self.told_long = true;
             place.notes.push(format!(
-                "At byte {offset} a block of type {kind} has {length} bytes, more than the {LONGEST} of the longest that \
-                 is looked at; it was passed over, and so were others as long."
+                "At byte {offset} a block of type {kind} has {length} bytes, more than {LONGEST}; it was skipped, and so \
+                 were others as long."
             ));
         }
         Ok(Step::Other)
@@ -246,9 +246,7 @@ impl Pcapng {
             (Some(clock.at_ns(ticks)), u32_at(block, 20, self.big), u32_at(block, 24, self.big))
         };
         if kept as usize > room {
-            return place.stop(&format!(
-                "a packet is said to have {kept} bytes in a block that has room for {room}: the file is damaged here"
-            ));
+            return place.stop(&format!("a packet of {kept} bytes in a block with {room} bytes left"));
         }
         Step::Packet {
             at_ns,

@@ -489,7 +489,7 @@ fn options_that_were_cut_off_are_unknown() {
     );
     assert_eq!(flow.down.options.unknown, ["window_scale", "sack", "accecn"], "the SYN/ACK may have had one");
     assert_eq!((flow.down.acks.pure, flow.up.data.packets, flow.up.data.payload_bytes), (1, 2, 2000));
-    assert!(report.capture.notes[0].starts_with("3 packets were cut off inside their TCP options"));
+    assert!(report.capture.notes[0].starts_with("3 packets were truncated inside their TCP options"));
 
     // All of the SYN, and all of the SACK block.
     let report = snapped(12, &segments);

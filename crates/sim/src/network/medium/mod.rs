@@ -125,14 +125,14 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
     let has = |name: &str| link.features.contains_key(name);
     let kinds: Vec<_> = ["docsis", "multipath", "trace", "wifi"].into_iter().filter(|k| has(k)).collect();
     if kinds.len() > 1 {
-        return Err(format!("{place}: {} do not go together", kinds.join(" and ")));
+        return Err(format!("{place}: {} are mutually exclusive", kinds.join(" and ")));
     }
     if has("half_duplex") && kinds.first().is_some_and(|kind| *kind != "wifi") {
-        return Err(format!("{place}: half_duplex and {} do not go together", kinds[0]));
+        return Err(format!("{place}: half_duplex and {} are mutually exclusive", kinds[0]));
     }
     for kind in ["multipath", "trace"] {
         if has(kind) && link.rate_bps.is_some() {
-            return Err(format!("links[{l}].rate_bps: '{kind}' gives the rate; expected none"));
+            return Err(format!("links[{l}].rate_bps: '{kind}' sets the rate; expected none"));
         }
     }
     for kind in ["docsis", "half_duplex", "wifi"] {

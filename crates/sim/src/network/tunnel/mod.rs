@@ -86,7 +86,7 @@ impl Tunnels {
         for (i, spec) in run.tunnels.iter().enumerate() {
             let made = Tunnel::new(spec, run, graph, &format!("tunnels[{i}]"))?;
             if all.iter().any(|t| t.name == spec.name) {
-                return Err(format!("tunnels[{i}].name: '{}' stands twice", spec.name));
+                return Err(format!("tunnels[{i}].name: duplicate name '{}'", spec.name));
             }
             all.push(made);
         }
@@ -241,7 +241,7 @@ impl Tunnel {
         let link = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let ipsec = spec.kind == "ipsec";
         if !ipsec && spec.cipher.is_some() {
-            return Err(format!("{place}.cipher: only ipsec has a choice"));
+            return Err(format!("{place}.cipher: only valid for ipsec"));
         }
         let kind = match spec.kind.as_str() {
             "wireguard" => Kind::WireGuard,
@@ -272,7 +272,7 @@ impl Tunnel {
         let memory = match (kind, spec.replay_window) {
             (Kind::Ipsec(_), Some(window)) => Some(Replay::Xfrm(Xfrm::new(window))),
             (Kind::Ipsec(_), None) => {
-                return Err(format!("{place}.replay_window: is missing; expected packets, 0 for no check"));
+                return Err(format!("{place}.replay_window: missing; expected packets, 0 for no check"));
             }
             (Kind::WireGuard, window) => {
                 let window = window.unwrap_or(WIREGUARD_WINDOW);
