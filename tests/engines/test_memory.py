@@ -89,7 +89,8 @@ def test_a_guest_of_the_catalog_is_the_least_there_is(every_run):
     """So that a run's guest is the same on every machine."""
     larger = {run.key for run in every_run if guest_memory.guest(run, host=1 << 34).option != "512M"}
     # Where 32 bulk flows or 240 short ones may have buffers at once, and a queue that holds as much: not a short FIFO.
-    many = catalog.select(["linux/many/32-*", "linux/short", "ccafct", "future/many-flows/64-*", "advice/household"])
+    several = ["linux/many/32-*", "linux/short", "ccafct", "future/many-flows/64-*", "advice/household"]
+    many = catalog.select([*several, "l4s-pam2025/many/10-vs-10-*", "today/short-flows"])
     assert larger == {run.key for run in many if "fifo" not in run.run}
 
 
