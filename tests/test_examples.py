@@ -67,7 +67,7 @@ def test_all_bottlenecks_of_a_parking_lot_are_told(done):
 def test_no_number_averages_over_a_rate_step_unsaid(done):
     found = done("rate-step")
     text = results_table.render(found, width=400)
-    assert "averages over what changes in the window (at 25 s mid>client" in text
+    assert "(at 25 s mid>client" in text
     [line] = [line for line in text.split("between changes")[0].splitlines() if line.startswith("fq_codel")]
     assert line.count("*") >= 5  # two rates, queue delay, RTT, ping, utilisation
     before, after = rows(found, "phases", condition='qdisc == "fq_codel"')

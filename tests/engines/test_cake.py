@@ -45,18 +45,21 @@ run: "{flows}"
 """
 
 SEEDS = 3
+COMPARED_SEEDS = 6
+"""Of runs on both engines: with three, ranges of the least flow may miss each other."""
+NUMBERS = {FLOWS: (1, 2, 8, 64), HOSTS: (1, 2, 8, 64)}
+COMPARED = {FLOWS: (1, 8), HOSTS: (8,)}
+"""64 flows cost the kernel as much as all others together; the shaper shows with one, isolation with eight."""
 
 
-# 64 flows cost the kernel as much as all others together; the shaper shows with one, isolation with eight.
-NUMBERS = {FLOWS: {"sim": (1, 2, 8, 64), "kernel": (1, 8)}, HOSTS: {"sim": (1, 2, 8, 64), "kernel": (8,)}}
-
-
-def goodputs(engine: str, folder: Path, scenario: str) -> dict[int, list[list[float]]]:
+def goodputs(
+    engine: str, folder: Path, scenario: str, numbers: tuple[int, ...], seeds: int
+) -> dict[int, list[list[float]]]:
     """By number of flows and by seed: each one's goodput in the steady state, in Mbit/s."""
+    folder.mkdir(exist_ok=True)
     file = folder / "cake.yaml"
     file.write_text(scenario, encoding="utf-8")
-    numbers = NUMBERS[scenario][engine.partition(":")[0]]
-    wanted = [run for run in expand(load(file), seeds=SEEDS) if len(run.flows) - (scenario is HOSTS) in numbers]
+    wanted = [run for run in expand(load(file), seeds=seeds) if len(run.flows) - (scenario is HOSTS) in numbers]
     runs = campaign.run(wanted, folder / scenario.split()[1], Execution(engine=engine, jobs=1)).runs
     found: dict[int, list[list[float]]] = {}
     for done in runs:
@@ -79,17 +82,19 @@ class Shares(NamedTuple):
     """The greatest rate over their mean."""
 
 
-def shares(engine: str, folder: Path) -> dict[tuple[str, int], list[Shares]]:
+def shares(
+    engine: str, folder: Path, numbers: dict[str, tuple[int, ...]] = NUMBERS, seeds: int = SEEDS
+) -> dict[tuple[str, int], list[Shares]]:
     """By scenario and number of flows: one entry for each seed."""
     found: dict[tuple[str, int], list[Shares]] = {}
-    for n, seeds in goodputs(engine, folder, FLOWS).items():
-        for rates in seeds:
+    for n, several in goodputs(engine, folder, FLOWS, numbers[FLOWS], seeds).items():
+        for rates in several:
             mean = sum(rates) / n
             found.setdefault(("flows", n), []).append(
                 Shares(sum(rates), lone_host=1.0, least_flow=min(rates) / mean, greatest_flow=max(rates) / mean)
             )
-    for n, seeds in goodputs(engine, folder, HOSTS).items():
-        for alone, *rates in seeds:
+    for n, several in goodputs(engine, folder, HOSTS, numbers[HOSTS], seeds).items():
+        for alone, *rates in several:
             mean = sum(rates) / n
             found.setdefault(("hosts", n), []).append(
                 Shares(alone + sum(rates), alone / sum(rates), min(rates) / mean, max(rates) / mean)
@@ -108,8 +113,9 @@ def test_the_rate_is_cakes_and_flows_and_hosts_get_equal_parts(ours):
     payload_mbit = 50 * 1448 / 1514
     for (scenario, n), seeds in ours.items():
         assert len(seeds) == SEEDS
-        # A single CUBIC flow does not keep the link busy all the time.
-        idle = 0.02 if (scenario, n) == ("flows", 1) else 0.005
+        # A single CUBIC flow does not keep the link busy all the time. Two that lose in step leave it idle for up to
+        # 0.9 % of the time; in the kernel for up to 0.3 %.
+        idle = {("flows", 1): 0.02, ("flows", 2): 0.01}.get((scenario, n), 0.005)
         # A CUBIC flow that leaves slow start early beside 64 others takes long to fill its host's half; in the kernel
         # it has 0.66 to 0.97 of the other host's sum.
         unequal = 0.4 if n == 64 else 0.03
@@ -120,13 +126,13 @@ def test_the_rate_is_cakes_and_flows_and_hosts_get_equal_parts(ours):
             assert got.greatest_flow < 1.05
 
 
-def test_shaper_and_isolation_are_the_kernels(kernel, ours, tmp_path):
-    """In each number the ranges of three seeds in the simulator and in the kernel overlap, to half a per cent."""
-    real = shares(kernel, tmp_path)
+def test_shaper_and_isolation_are_the_kernels(kernel, tmp_path):
+    """In each number the ranges of six seeds in the simulator and in the kernel overlap, to half a per cent."""
+    ours, real = (shares(engine, tmp_path / engine[:3], COMPARED, COMPARED_SEEDS) for engine in ("sim", kernel))
     assert [*real] == [("flows", 1), ("flows", 8), ("hosts", 8)]
-    for which, seeds in real.items():
+    for which, several in real.items():
         for number in Shares._fields:
             here = [getattr(got, number) for got in ours[which]]
-            there = [getattr(got, number) for got in seeds]
+            there = [getattr(got, number) for got in several]
             assert min(here) < 1.005 * max(there), (which, number)
             assert min(there) < 1.005 * max(here), (which, number)

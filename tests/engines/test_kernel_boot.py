@@ -40,7 +40,7 @@ def test_a_kernel_without_virtual_time_is_refused(tmp_path, options, message):
 
 
 def test_an_unknown_kernel_is_refused_with_those_there_are(tmp_path, cache_folder):
-    with pytest.raises(BakeoffError, match="no kernel 'mine'; built here: none yet"):
+    with pytest.raises(BakeoffError, match="no kernel 'mine'"):
         registry.get("mine")
     with pytest.raises(BakeoffError, match="no such kernel"):
         registry.get(tmp_path / "linux")
@@ -74,7 +74,7 @@ def test_a_damaged_kernel_is_named_and_not_listed(cache_folder):
             BANNER + "echo 'bakeoff-agent: no plan'; "
             "echo 'Kernel panic - not syncing: Attempted to kill init! exitcode=0x00000200'; kill -ABRT $$",
             "init-ended",
-            "PID 1 (the agent) ended with exit code 2; it said: 'bakeoff-agent: no plan'",
+            "PID 1 (the agent) ended with exit code 2: 'bakeoff-agent: no plan'",
         ),
         (
             "echo 'Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b'; kill -ABRT $$",
