@@ -10,7 +10,7 @@ from typing import Final
 
 from bakeoff import _sim, tc
 from bakeoff.scenario import catalog
-from bakeoff.text.markdown import Markdown, code, escaped, joined, pipes
+from bakeoff.text.markdown import Markdown, code, escaped, joined
 
 PAGE: Final = Path(__file__).parent / "catalog.md"
 SUITES: Final = {
@@ -30,6 +30,8 @@ SUITES: Final = {
     "sce-l4s-ect1": "April 2020: ECT(1) as a mark (SCE) against ECT(1) as a classifier (L4S).",
     "today": "Set-ups of the documents with Linux 7.3 and TCP Prague 0.7, for [SCE or L4S?](verdict.md).",
 }
+UNTITLED: Final = ("linux", "today")
+"""Suites of many scenarios whose names say what they vary."""
 _HEAD: Final = """# Catalog
 
 Every scenario, congestion control and qdisc that bakeoff ships. `bakeoff list` prints the scenarios,
@@ -53,20 +55,21 @@ def page() -> str:
     parts = [_HEAD, "## Scenarios\n"]
     for suite, entries in groupby(catalog.examples().items(), lambda item: item[0].suite):
         parts.append(f"### {suite}\n\n{SUITES[suite]}\n")
-        for entry, several in entries:
-            runs = sum(alike for _, alike in several)
-            parts.append(f"- {code(entry.scenario)} ({runs}): {escaped(entry.title)}")
+        counted = [(entry, sum(alike for _, alike in several)) for entry, several in entries]
+        if suite in UNTITLED:
+            parts.append(", ".join(f"{code(entry.scenario)} ({runs})" for entry, runs in counted) + ".\n")
+            continue
+        parts += [f"- {code(entry.scenario)} ({runs}): {escaped(entry.title)}" for entry, runs in counted]
         parts.append("")
     controls = _versions(_sim.congestion_controls())
-    rows = [[code(name), _listed(versions)] for name, versions in controls.items()]
-    parts += [_CONTROLS, pipes(["control", "versions"], [True, True], rows)]
-    rows = [[code(name), _listed(versions), _on_a_kernel(name)] for name, versions in _versions(_sim.qdiscs()).items()]
-    parts += [_QDISCS, pipes(["qdisc", "versions", "kernel engine"], [True, True, True], rows)]
+    parts += [_CONTROLS, *(_line(name, versions) for name, versions in controls.items()), "", _QDISCS]
+    parts += [_line(name, versions, _on_a_kernel(name)) for name, versions in _versions(_sim.qdiscs()).items()]
+    parts.append("")
     return "\n".join(parts)
 
 
-def _listed(versions: list[str]) -> Markdown:
-    return joined(map(code, versions), ", ")
+def _line(name: str, versions: list[str], kernel: str = "") -> str:
+    return f"- {joined(map(code, (name, *versions)), ', ')}" + (f" ({kernel})" if kernel else "")
 
 
 def _on_a_kernel(name: str) -> Markdown:

@@ -11,7 +11,7 @@ from typing import Final
 from bakeoff.measure.catalogue import Measure
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.registration import STATISTICS
-from bakeoff.text.markdown import Markdown, code, pipes
+from bakeoff.text.markdown import Markdown, code
 
 PAGE: Final = Path(__file__).parent / "measures.md"
 _OBJECTS: Final = {"flow": "Flows", "queue": "Queues", "probe": "Probes", "run": "Runs"}
@@ -20,7 +20,8 @@ _HEAD: Final = """# Measures
 A [measure](glossary.md#bakeoff) is a number computed from one run. It has the same name in [claims](claims.md),
 `--until`, `--adaptive`, `plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
 
-`column` is the name in [tables](tables.md) and conditions; rows of runs put the object in front (`flow1_goodput_bps`).
+The unit is in brackets. The column is the name in [tables](tables.md) and conditions; rows of runs put the object in
+front (`flow1_goodput_bps`).
 Values are in base units, over the measurement window unless the definition differs. `[queue]` is optional: the default
 is the first flow's bottleneck. `begin=` and `end=` (seconds) set another window. `_p50` is the median.
 
@@ -34,15 +35,15 @@ def page() -> str:
     parts = [_HEAD]
     for of, title in _OBJECTS.items():
         named = [each for each in CATALOGUE.names.values() if each.of == of]
-        rows = [_row(list(family)) for _, family in groupby(named, _family)]
-        parts.append(f"## {title}\n\n" + pipes(["measure", "unit", "column", "definition"], [True] * 4, rows))
+        lines = "".join(_line(list(family)) for _, family in groupby(named, _family))
+        parts.append(f"## {title}\n\n{lines}")
     former = [f"- {_codes(each.aliases)}: now {code(each.name)}\n" for each in CATALOGUE.names.values() if each.aliases]
     parts.append("## Former names\n\nThey still work, with a warning.\n\n" + "".join(former))
     return "\n".join(parts)
 
 
 def _family(each: Measure) -> tuple[str, str, str]:
-    """Measures that differ only in their statistic have one row."""
+    """Measures that differ only in their statistic have one line."""
     return _STATISTIC.sub("", each.name), each.unit, _definition(each)
 
 
@@ -51,12 +52,13 @@ def _definition(each: Measure) -> str:
     return each.formula.removeprefix(f"{STATISTICS[found[1]]} of " if found else "")
 
 
-def _row(family: list[Measure]) -> list[str]:
+def _line(family: list[Measure]) -> str:
     first = family[0]
     names = ", ".join([code(first.signature), *(code(each.name) for each in family[1:])])
     columns = _codes(each.column for each in family if each.at is not None and each.tabled)
     formula = _definition(first) if len(family) > 1 else first.formula
-    return [Markdown(names), first.unit, columns, Markdown(formula + (f" ({first.source})" if first.source else ""))]
+    column = f", column {columns}" if columns else ""
+    return f"- {names} [{first.unit}]{column}: {formula}" + (f" ({first.source})\n" if first.source else "\n")
 
 
 def _codes(names: Iterable[str]) -> Markdown:
