@@ -86,6 +86,53 @@ def test_a_file_is_read(tmp_path):
     assert one.cause.statement.runs[0].set == {"network.rtt": "10ms"}
     assert two.cause.statement is None
     assert (three.needs, three.statement) == ("a real line", None)
+    assert (one.statement.holds, one.cause.statement.holds, one.cause.source, one.arithmetic) == (
+        "typical",
+        "typical",
+        None,
+        False,
+    )
+
+
+def test_a_claim_says_for_which_starts_it_holds(tmp_path):
+    content = changed("claims.0.holds", "every")
+    written(tmp_path, content)
+    one = claim.load(tmp_path)[0]
+    assert (one.statement.holds, one.cause.statement.holds) == ("every", "every")
+    content["claims"][0]["cause"] |= {"holds": "any", "source": "section 3"}
+    written(tmp_path, content)
+    one = claim.load(tmp_path)[0]
+    assert (one.statement.holds, one.cause.statement.holds, one.cause.source) == ("every", "any", "section 3")
+
+
+def test_a_mutation_is_the_same_statement_with_another_set_up(tmp_path):
+    content = changed("claims.0.mutation", {"set": {"network.rtt": "1s"}})
+    content["claims"][1]["mutation"] = {"runs": {"x": "s/t/other"}}
+    written(tmp_path, content)
+    one, two, three = claim.load(tmp_path)
+    assert [each.pattern for each in one.mutation.runs] == ["s/t/a*", "s/t/b"]
+    assert [each.set for each in one.mutation.runs] == [{"network.rtt": "1s"}] * 2
+    assert (one.mutation.direction, one.mutation.share) == (one.statement.direction, 0.5)
+    # Runs that the mutation does not name are the claim's own.
+    assert [(each.short, each.pattern) for each in two.mutation.runs] == [("x", "s/t/other"), ("y", "s/t/b")]
+    assert three.mutation is None
+
+
+def test_arithmetic_needs_no_runs(tmp_path):
+    sum_ = {
+        "id": "sum",
+        "says": "It is.",
+        "where": {"section": "1"},
+        "arithmetic": True,
+        "direction": "2 * 1514 < 4000",
+    }
+    content = {**FILE, "claims": [sum_]}
+    written(tmp_path, content)
+    [one] = claim.load(tmp_path)
+    assert (one.arithmetic, one.statement.runs, one.statement.each) == (True, (), False)
+    content["claims"] = [{**sum_, "runs": "s/t/a", "direction": "ratio() > 1"}]
+    written(tmp_path, content)
+    assert claim.load(tmp_path)[0].statement.each
 
 
 @pytest.mark.parametrize(
@@ -103,6 +150,13 @@ def test_a_file_is_read(tmp_path):
         ("claims.0.needs", "a lab", r"needs' \(no runs\) and 'runs' are mutually exclusive"),
         ("claims.0.direction", "goodput('a')", r"\(a-wins\).direction: .* is a number; expected a comparison"),
         ("claims.0.direction", "1 < 2", "contains no measure; expected for example goodput"),
+        ("claims.0.holds", "often", "holds: 'often'; expected one of every, typical, any"),
+        ("claims.0.mutation", {}, r"\(a-wins\).mutation: empty; expected 'set' or 'runs'"),
+        ("claims.1.mutation", {"runs": {"z": "s/t/a"}}, "mutation.runs: unknown run 'z'; expected one of x, y"),
+        ("claims.2.mutation", {"set": {"duration": "1s"}}, "'needs' .* and 'mutation' are mutually exclusive"),
+        ("claims.2.arithmetic", True, "'needs' .* and 'arithmetic' are mutually exclusive"),
+        ("claims.0.cause.direction", "ratio() > 2", r"\(a-wins\).cause: missing 'size'; expected all predicates"),
+        ("claims.1.cause.size", FILE["claims"][0]["size"], r"\(both\).cause: missing 'direction'; expected all"),
         ("claims.0.direction", "godput('a') > 1", "unknown measure 'godput'; did you mean 'goodput'\\?"),
         ("claims.0.direction", "goodput() > 1", r"missing 'flow'; expected goodput\(flow, begin=, end=\)"),
         ("claims.0.direction", "goodput('a', of='x') > 1", "refers to the run 'x'; expected no run, or 'runs' as a "

@@ -39,6 +39,8 @@ Text = Annotated[str, Field(min_length=1), BeforeValidator(_as_text)]
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Predicate = Annotated[str, Field(min_length=1)]
 Number = int | float | str
+Starts = Literal["every", "typical", "any"]
+"""For which starts (seeds) of a run a predicate is said to hold."""
 
 
 class DocumentHead(Model):
@@ -86,6 +88,10 @@ class CauseText(Model):
 
     kind: Literal["set-up", "version", "measure", "engine", "open"]
     says: Text
+    source: Text | None = None
+    """Where a document or source says that the published runs had this; without it a cause only would explain."""
+    holds: Starts | None = None
+    """As in the claim, which it is by default."""
     runs: Runs | None = None
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     direction: Predicate | None = None
@@ -97,12 +103,25 @@ class CauseText(Model):
     tried: Text | list[Text] | None = None
 
 
+class MutationText(Model):
+    """A change under which the claim does not hold any more: what its runs can tell apart."""
+
+    runs: Runs | None = None
+    """Instead of the claim's; of a mapping only the named ones are replaced."""
+    set: dict[str, Any] | None = None
+    """Values of the scenario that are replaced in all runs, as --set does."""
+
+
 class ClaimText(Model):
     """One statement."""
 
     id: Word
     says: Text
     where: Where
+    holds: Starts = "typical"
+    """Whether it is about every start, the mean over starts, or at least one start."""
+    arithmetic: bool = False
+    """Whether it follows from numbers alone. Without a measure it has no runs."""
     runs: Runs | None = None
     set: dict[str, Any] | None = None
     """Values of the scenario that are replaced in all runs, as --set does."""
@@ -114,6 +133,7 @@ class ClaimText(Model):
     needs: Text | None = None
     """What would be needed to run it, where nothing here can."""
     cause: CauseText | None = None
+    mutation: MutationText | None = None
 
 
 class File(Model):
@@ -162,16 +182,20 @@ class Statement:
     place: str
     """File and place inside, for messages."""
     runs: tuple[Wanted, ...]
-    """Single runs with short names, which are looked at together; or patterns of runs, each looked at by itself."""
+    """Single runs with short names, which are looked at together; or patterns of runs, each looked at by itself.
+
+    None of arithmetic without a measure.
+    """
     share: float
     direction: Expression | None
     size: Size | None
     engine: str | None
+    holds: Starts = "typical"
 
     @property
     def each(self) -> bool:
         """Whether the predicates are about each run, and not about all of them together."""
-        return self.runs[0].short is None
+        return bool(self.runs) and self.runs[0].short is None
 
 
 @dataclass(frozen=True)
@@ -183,6 +207,8 @@ class Cause:
     statement: Statement | None
     """What has to hold for the cause to be shown; None of an open question."""
     tried: tuple[str, ...]
+    source: str | None = None
+    """Where the document or another source says that the published runs had this."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +224,10 @@ class Claim:
     contradicts: tuple[str, ...]
     needs: str | None
     cause: Cause | None
+    arithmetic: bool = False
+    """Whether it follows from numbers alone."""
+    mutation: Statement | None = None
+    """The same statement with another set-up, under which it must not hold."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -275,15 +305,25 @@ def read(path: Path) -> list[Claim]:
 
 
 def _claim(document: str, text: ClaimText, place: str) -> Claim:
-    decided = [key for key in ("runs", "set", "direction", "size") if getattr(text, key) is not None]
-    statement = None
+    keys = ("runs", "set", "share", "direction", "size", "cause", "mutation")
+    decided = [key for key in keys if getattr(text, key) is not None]
+    statement = mutation = None
     if text.needs is not None:
-        if decided or text.cause is not None or text.share is not None:
-            raise ClaimError(f"{place}: 'needs' (no runs) and '{(decided or ['cause'])[0]}' are mutually exclusive")
+        if decided or text.arithmetic:
+            other = (decided or ["arithmetic"])[0]
+            raise ClaimError(f"{place}: 'needs' (no runs) and '{other}' are mutually exclusive")
+    elif text.arithmetic and text.runs is None:
+        if unused := [key for key in ("set", "share", "cause") if getattr(text, key) is not None]:
+            raise ClaimError(f"{place}.{unused[0]}: only valid with 'runs'")
+        statement = _statement(text, None, {}, place)
     else:
         if text.runs is None:
             raise ClaimError(f"{place}: missing 'runs'; expected the runs that test it, or 'needs'")
         statement = _statement(text, text.runs, text.set or {}, place)
+    if text.mutation is not None:
+        if text.arithmetic:
+            raise ClaimError(f"{place}: 'arithmetic' (no run can turn it) and 'mutation' are mutually exclusive")
+        mutation = _mutation(text, text.mutation, f"{place}.mutation")
     return Claim(
         name=f"{document}/{text.id}",
         document=document,
@@ -293,7 +333,20 @@ def _claim(document: str, text: ClaimText, place: str) -> Claim:
         contradicts=tuple(text.contradicts),
         needs=text.needs,
         cause=_cause(text, text.cause, f"{place}.cause") if text.cause else None,
+        arithmetic=text.arithmetic,
+        mutation=mutation,
     )
+
+
+def _mutation(claim: ClaimText, text: MutationText, place: str) -> Statement:
+    if not text.runs and not text.set:
+        raise ClaimError(f"{place}: empty; expected 'set' or 'runs'")
+    runs = text.runs or claim.runs or []
+    if isinstance(runs, dict) and isinstance(claim.runs, dict):
+        if other := next((name for name in runs if name not in claim.runs), None):
+            raise ClaimError(f"{place}.runs: unknown run '{other}'; expected one of {', '.join(claim.runs)}")
+        runs = {**claim.runs, **runs}
+    return _statement(claim, runs, {**(claim.set or {}), **(text.set or {})}, place)
 
 
 def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
@@ -306,31 +359,48 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
         runs = text.runs if text.runs is not None else claim.runs
         if text.direction is None and text.size is None:
             text = text.model_copy(update={"direction": claim.direction, "size": claim.size})
+        elif text.kind != "measure":
+            for key in ("direction", "size"):
+                if getattr(claim, key) is not None and getattr(text, key) is None:
+                    raise ClaimError(f"{place}: missing '{key}'; expected all predicates of the claim, or none")
+        text = text.model_copy(update={"holds": text.holds or claim.holds})
         if runs is not None:
             statement = _statement(text, runs, {**(claim.set or {}), **(text.set or {})}, place)
     elif text.kind != "open":
         raise ClaimError(
             f"{place}: no test; expected 'set', 'runs', 'engine', 'direction' or 'size', or 'kind: open' with 'tried'"
         )
-    return Cause(text.kind, text.says, statement, tried)
+    return Cause(text.kind, text.says, statement, tried, text.source)
 
 
-def _statement(text: ClaimText | CauseText, runs: Runs, changed: dict[str, Any], place: str) -> Statement:
+def _statement(text: ClaimText | CauseText, runs: Runs | None, changed: dict[str, Any], place: str) -> Statement:
+    """`runs` are None for arithmetic without a measure."""
     if text.direction is None and text.size is None:
         raise ClaimError(f"{place}: missing 'direction' or 'size'; expected one or both")
-    if not runs:
+    if runs is not None and not runs:
         raise ClaimError(f"{place}.runs: empty; expected the name of a run")
     named = runs if isinstance(runs, dict) else {}
     if named and text.share is not None:
         raise ClaimError(f"{place}.share: only valid if 'runs' is a pattern, not a mapping of names")
-    return Statement(
+    found = Statement(
         place=place,
-        runs=_wanted(runs, changed),
+        runs=() if runs is None else _wanted(runs, changed),
         share=1.0 if text.share is None else text.share,
         direction=None if text.direction is None else _direction(text.direction, list(named), f"{place}.direction"),
         size=None if text.size is None else _size(text.size, list(named), f"{place}.size"),
         engine=text.engine if isinstance(text, CauseText) else None,
+        holds=text.holds or "typical",
     )
+    parts = [part for part in (found.direction, found.size.of if found.size else None) if part is not None]
+    measured = any(part.calls for part in parts)
+    if runs is None and measured:
+        raise ClaimError(f"{place}: missing 'runs'; expected the runs that are measured")
+    if runs is not None and found.direction is not None and not found.direction.calls:
+        raise ClaimError(
+            f"{place}.direction: '{found.direction.text}' contains no measure; expected for example goodput(1), "
+            "or 'arithmetic: true' without 'runs'"
+        )
+    return found
 
 
 def _wanted(runs: Runs, changed: dict[str, Any]) -> tuple[Wanted, ...]:
@@ -344,8 +414,6 @@ def _direction(text: str, runs: Sequence[str], place: str) -> Expression:
     found = _expression(text, runs, place)
     if found.unit != TRUTH:
         raise ClaimError(f"{place}: '{found.text}' is a number; expected a comparison")
-    if not found.calls:
-        raise ClaimError(f"{place}: '{found.text}' contains no measure; expected for example goodput(1)")
     return found
 
 
