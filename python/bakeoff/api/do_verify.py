@@ -17,6 +17,7 @@ from bakeoff.claims import expected
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
+from bakeoff.claims.today import SUFFIX, claims_and_runs
 from bakeoff.claims.verdict import decide, of_claims
 from bakeoff.errors import CampaignError
 from bakeoff.results import Request
@@ -72,6 +73,7 @@ def verify(
     engine: str = "sim",
     seeds: int = 3,
     settings: Mapping[str, Any] | None = None,
+    today: bool = False,
     jobs: int | None = None,
     store: str | None = None,
     fresh: bool = False,
@@ -79,29 +81,39 @@ def verify(
     """Test the claims that match `pattern`, or all, as `bakeoff verify` does.
 
     Missing runs are done in results/verify/ENGINE with seeds 1 to `seeds`. `settings` overrides values of the runs.
+    `today`: only claims that name a version of an algorithm, with those of today in its place.
     `jobs`, `store` and `fresh` as for `run`. BakeoffError for invalid input.
     """
     check(
         "verify", pattern=("text?", pattern), engine=("text", engine), seeds=("whole", seeds),
-        settings=("mapping?", settings), jobs=("whole?", jobs), store=("text?", store), fresh=("flag", fresh),
+        settings=("mapping?", settings), today=("flag", today), jobs=("whole?", jobs), store=("text?", store),
+        fresh=("flag", fresh),
     )  # fmt: skip
     claims = select(load(), pattern)
     execution = Execution(engine=engine, jobs=jobs, store=place(store), fresh=fresh)
-    return verdicts(claims, runs_of(claims, seeds, settings or {}), execution, changed=bool(settings))
+    claims, wanted = runs_of(claims, seeds, settings or {}, today=today)
+    return verdicts(claims, wanted, execution, changed=bool(settings), today=today)
 
 
-def runs_of(claims: Sequence[Claim], seeds: int, settings: Mapping[str, Any]) -> Wanted:
-    """The runs that decide each statement, with these values changed in them."""
-    return required_runs([claim for claim in claims if claim.statement], seeds, dict(settings))
+def runs_of(
+    claims: Sequence[Claim], seeds: int, settings: Mapping[str, Any], *, today: bool = False
+) -> tuple[list[Claim], Wanted]:
+    """The claims, of `today` those that name a version, and the runs that decide each statement.
+
+    These values are changed in them.
+    """
+    if today:
+        return claims_and_runs(claims, seeds, dict(settings))
+    return list(claims), required_runs([claim for claim in claims if claim.statement], seeds, dict(settings))
 
 
-def costs(wanted: Wanted, execution: Execution) -> list[EngineCost]:
+def costs(wanted: Wanted, execution: Execution, *, today: bool = False) -> list[EngineCost]:
     """The missing runs of each engine; does nothing."""
     jobs = execution.jobs or campaign.cores()
     found = []
     for name, several in _by_engine(wanted, execution.engine).items():
         can, refused = _possible(several, name)
-        root = _root(name)
+        root = _root(name, today=today)
         missing = campaign.missing(can, root) if _same(root, name) else can
         module = engines.get(name)
         wall_s = sum(map(module.estimate_s, missing)) / max(1, min(jobs, len(missing)))
@@ -115,22 +127,25 @@ def verdicts(
     execution: Execution,
     *,
     changed: bool = False,
+    today: bool = False,
     run: Campaign = campaign.run,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Verdicts:
     """Do the runs that are missing with `run`, measure, decide, and compare with the recorded verdicts.
 
-    `changed` runs are not those of the recorded verdicts, and a catalog without any differs in nothing then. `tell` is
-    called with what a user has to know.
+    `changed` runs are not those of the recorded verdicts, and a catalog without any differs in nothing then. Those of
+    `today` have verdicts of their own. `tell` is called with what a user has to know.
     """
-    known = expected.load()
+    known, label = expected.load(), expected.label(execution.engine, today=today)
     outcomes: dict[Any, Outcome] = {}
     for name, several in _by_engine(wanted, execution.engine).items():
-        paths, values, refused, failed = _measured(several, replace(execution, engine=name), run, tell)
+        paths, values, refused, failed = _measured(
+            several, replace(execution, engine=name), run, tell, _root(name, today=today)
+        )
         outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
     decided = of_claims(list(claims), outcomes)
-    differ = [] if changed and not known else expected.differences(decided, known, execution.engine)
-    new = expected.unrecorded([each for each in decided if each.claim.statement], known, execution.engine)
+    differ = [] if changed and not known else expected.differences(decided, known, label)
+    new = expected.unrecorded([each for each in decided if each.claim.statement], known, label)
     return Verdicts(decided, differ, new if known else [])
 
 
@@ -145,19 +160,18 @@ def _by_engine(wanted: Wanted, engine: str) -> dict[str, list[RequiredRuns]]:
 def _possible(several: list[RequiredRuns], engine: str) -> tuple[list[Run], dict[str, str]]:
     """The runs that the engine can do and that decide something, and the reasons for those that it refuses."""
     runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
-    can, refused = campaign.accepted(list(runs.values()), engine)
+    can, refused = campaign.accepted(list(runs.values()), engine, exact=True)
     # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
     decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
     return [run for run in can if run.key in decidable], refused
 
 
 def _measured(
-    several: list[RequiredRuns], execution: Execution, run: Campaign, tell: Callable[[str], None]
+    several: list[RequiredRuns], execution: Execution, run: Campaign, tell: Callable[[str], None], root: Path
 ) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
     """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
     engine, jobs = execution.engine, execution.jobs or campaign.cores()
     can, refused = _possible(several, engine)
-    root = _root(engine)
     failed: dict[str, str] = {}
     if can:
         # How many workers of Dask there are, Dask knows.
@@ -169,8 +183,8 @@ def _measured(
     return paths, evaluate(calls_by_folder(several, paths), jobs), refused, failed
 
 
-def _root(engine: str) -> Path:
-    return campaign.VERIFY / engine.replace("/", "_")
+def _root(engine: str, *, today: bool) -> Path:
+    return campaign.VERIFY / (engine.replace("/", "_") + (SUFFIX if today else ""))
 
 
 def _made_by(engine: str) -> str:

@@ -177,8 +177,10 @@ def missing(runs: Sequence[Run], root: Path) -> list[Run]:
     return [run for folder, run in places.items() if record is None or not is_done(folder, run, record)]
 
 
-def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
+def accepted(runs: Sequence[Run], engine: str, *, exact: bool = False) -> tuple[list[Run], dict[str, str]]:
     """The runs that the engine can do, and of the others the reason by key, without the place that it begins with.
+
+    `exact`: a run is refused too if a kernel would run another version of what it names.
 
     What differs in the seed only is asked for once. UnreachableError if a machine does not answer.
     """
@@ -189,7 +191,7 @@ def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str
     for each in runs:
         name = (each.suite, each.scenario, each.run)
         if name not in asked:
-            asked[name] = _refusal(module, each)
+            asked[name] = _refusal(module, each, exact=exact)
         why = asked[name]
         if why is None:
             can.append(each)
@@ -198,14 +200,16 @@ def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str
     return can, refused
 
 
-def _refusal(module: engines.Engine, run: Run) -> str | None:
+def _refusal(module: engines.Engine, run: Run, *, exact: bool) -> str | None:
+    from bakeoff.engines.lab.versions import lacking
+
     try:
-        module.check(run)
+        configuration = module.check(run)
     except UnreachableError:
         raise
     except BakeoffError as error:
         return error.problem if error.place == engines.place(run) else str(error)
-    return None
+    return lacking(configuration) if exact else None
 
 
 def cores() -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff import files
 from bakeoff.claims import claim as claims
+from bakeoff.claims.today import SUFFIX
 from bakeoff.claims.verdict import WORDS
 from bakeoff.errors import ClaimError
 
@@ -104,6 +105,11 @@ def record(several: Iterable[Decided], engine: str) -> None:
     for (name, of), row in sorted(kept.items(), key=lambda item: (order[item[0][0]], item[0][1])):
         writer.writerow([name, of, *row])
     files.write(path(), text.getvalue().encode())
+
+
+def label(engine: str, *, today: bool) -> str:
+    """What verdicts are recorded under: `kernel`, or `kernel-today` of those with the algorithms of today."""
+    return kind(engine) + (SUFFIX if today else "")
 
 
 def kind(engine: str) -> str:

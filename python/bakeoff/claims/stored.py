@@ -13,6 +13,7 @@ from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.expected import kind
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.verdict import Decided, decide
+from bakeoff.engines.lab import versions
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
@@ -75,7 +76,14 @@ def _outcomes(
     failed = {key: result.record.error or "failed" for key, result in known.items() if not result.ok}
     paths = {key: result.path for key, result in known.items() if result.ok}
     values = evaluate(calls_by_folder(able.values(), paths), jobs)
-    return {statement: decide(one, paths, values, {}, failed) for statement, one in able.items()}
+    others = replaced(known)
+    return {statement: decide(one, paths, values, others, failed) for statement, one in able.items()}
+
+
+def replaced(known: Mapping[str, Result]) -> dict[str, str]:
+    """By key the runs of a kernel that ran something else than they name, with what it lacks: they decide nothing."""
+    found = {key: versions.lacking("\n".join(result.record.effective)) for key, result in known.items()}
+    return {key: why for key, why in found.items() if why is not None}
 
 
 def _suites(known: Mapping[str, Result]) -> set[str]:

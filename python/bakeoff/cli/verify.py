@@ -51,6 +51,9 @@ def verify(
     kernel: Kernel = None,
     inventory: Inventory = None,
     seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions per run, with seeds 1 to N.")] = SEEDS,
+    today: Annotated[
+        bool, typer.Option("--today", help="Claims that name versions, with today's algorithms instead.")
+    ] = False,
     jobs: Jobs = None,
     dask: Dask = None,
     set_: Set = None,
@@ -84,6 +87,7 @@ def verify(
       bakeoff verify sce-l4s-bakeoff                   claims of one document
       bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
       bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
+      bakeoff verify --today                           with today's Prague, CUBIC and queues
       bakeoff verify --engine kernel --dry-run         the cost of the missing runs
       bakeoff verify s3-prague-over-cubic-10ms --set 'network.bottleneck.0.qdisc=fq_codel flows 1 target 20ms'
                                                        override a value
@@ -100,21 +104,21 @@ def verify(
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)
-    if set_ and (record or write_docs):
-        raise UsageError("--set: not valid with --record or --write-docs, which need the catalog's own runs")
+    _check_options(changed=bool(set_), dry_run=dry_run, record=record, write_docs=write_docs, today=today)
     everything = load()
     chosen = select(everything, pattern)
-    if dry_run and (record or write_docs):
-        raise UsageError("--dry-run: not valid with --record or --write-docs, which need verdicts")
     if write_docs and len(chosen) < len(everything):
         raise UsageError(f"--write-docs: needs all claims; expected no pattern, got '{pattern}'")
     engines.get(engine)
     execution = campaign.Execution(
         engine=engine, jobs=jobs or campaign.cores(), dask=dask, store=place(store), fresh=fresh
     )
-    wanted = do_verify.runs_of(chosen, seeds, parse_settings(set_ or ()))
+    chosen, wanted = do_verify.runs_of(chosen, seeds, parse_settings(set_ or ()), today=today)
+    if not chosen:
+        typer.echo("no claim names a version: today's verdicts are those without --today", err=True)
+        return
     if dry_run:
-        _tell_cost(do_verify.costs(wanted, execution), jobs or campaign.cores(), as_json=as_json)
+        _tell_cost(do_verify.costs(wanted, execution, today=today), jobs or campaign.cores(), as_json=as_json)
         return
 
     def run(runs: list[Run], root: Path, execution: Execution, *, request: Request, resume: bool) -> Report:
@@ -124,22 +128,44 @@ def verify(
         return report
 
     found = do_verify.verdicts(
-        chosen, wanted, execution, changed=bool(set_), run=run, tell=lambda said: typer.echo(said, err=True)
+        chosen,
+        wanted,
+        execution,
+        changed=bool(set_),
+        today=today,
+        run=run,
+        tell=lambda said: typer.echo(said, err=True),
     )
+    label = expected.label(engine, today=today)
     decided, differ, new = found.decided, found.differences, found.unrecorded
     if record:
-        expected.record(decided, engine)
+        expected.record(decided, label)
         differ, new = [], []
     if as_json:
-        typer.echo(json.dumps(shown.as_json(decided, differ, engine), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(shown.as_json(decided, differ, label), indent=2, ensure_ascii=False))
     else:
         typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
     if write_docs:
         for path in findings.write_docs(decided, expected.load(), engine, Path()):
             typer.echo(f"wrote {path}", err=True)
+    _tell_differences(differ, new, label)
+
+
+def _check_options(*, changed: bool, dry_run: bool, record: bool, write_docs: bool, today: bool) -> None:
+    """BakeoffError for options that exclude each other."""
+    if changed and (record or write_docs):
+        raise UsageError("--set: not valid with --record or --write-docs, which need the catalog's own runs")
+    if dry_run and (record or write_docs):
+        raise UsageError("--dry-run: not valid with --record or --write-docs, which need verdicts")
+    if today and write_docs:
+        raise UsageError("--today: not valid with --write-docs, which reads the recorded verdicts of today")
+
+
+def _tell_differences(differ: list[str], new: list[str], label: str) -> None:
+    """On standard error; ends with 1 if a verdict is another one than was recorded."""
     if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-        typer.echo(f"no recorded verdict for {engine}: {', '.join(new[:3])}{more}", err=True)
+        typer.echo(f"no recorded verdict for {label}: {', '.join(new[:3])}{more}", err=True)
     for line in differ:
         typer.echo(printable(f"differs: {line}"), err=True)
     if differ:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
+from bakeoff.claims.stored import replaced
 from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, cannot, decide, of_claims
 from bakeoff.errors import RenderError
 
@@ -87,11 +88,11 @@ class Verdicts:
         there = self._store.by_key.keys() | self._store.failed.keys()
         # Several statements may be about one run.
         missing = list({run.key: run for run in runs if run.key not in there}.values())
-        can, refused = accepted(missing, self._store.engine) if missing else ([], {})
+        can, refused = accepted(missing, self._store.engine, exact=True) if missing else ([], {})
         if can:
             more = f" and {len(can) - 1} more" if len(can) > 1 else ""
             raise RenderError(
                 f"no run '{can[0].key}'{more} in {self._store.root}, which a claim needs; do the missing runs with "
                 "'bakeoff verify'"
             )
-        return refused
+        return refused | replaced(self._store.by_key)

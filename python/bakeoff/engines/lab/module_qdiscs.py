@@ -34,6 +34,11 @@ def kernel_kind(words: str, offered: Iterable[str]) -> str:
     return own if own is not None and own in offered else tc.kernel_kind(words)
 
 
+def is_version(words: str) -> bool:
+    """Whether the queue has a version: `dualpi2@2020` has, `cake@sce` is another queue than `cake`."""
+    return "@" in tc.kind(words) and tc.kind(words) not in _kinds()
+
+
 def line(words: str, offered: Iterable[str]) -> str:
     """The words behind the kind that the kernel has."""
     _, _, options = words.strip().partition(" ")

@@ -5,6 +5,7 @@ Of the congestion controls that bakeoff's own kernel modules add, a parameter of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -32,6 +33,48 @@ OFFERED: Final[Mapping[str, Parameter]] = {
     "dctcp-sce@2019": Parameter("tcp_sce", "dctcp_form", "1"),
 }
 """What the modules of this repository make of a parameter (kernel/modules)."""
+
+
+_OTHERS: Final = re.compile(r"'(\S+@\S+?)(?: [^']*)?' asked for: the kernel's own '|\b(inner_hash: false) asked for")
+
+
+def lacking(noted: str) -> str | None:
+    """`the kernel has no prague@2020-04`: what runs in the place of something else, by the notes in this text.
+
+    None if a kernel runs what was asked for.
+    """
+    names = sorted({version or option for version, option in _OTHERS.findall(noted)})
+    return f"the kernel has no {', '.join(names)}" if names else None
+
+
+def named(run: Run) -> list[str]:
+    """The versions of congestion controls and queues that a run names; what only a module has, is no version."""
+    found: set[str] = set()
+
+    def cc(text: str) -> str:
+        asked = parse(text)
+        found.update([asked.versioned] if asked.version else [])
+        return text
+
+    def line(words: str) -> str:
+        found.update([tc.kind(words)] if module_qdiscs.is_version(words) else [])
+        return words
+
+    renamed(run, cc, line)
+    return sorted(found)
+
+
+def today(run: Run) -> Run:
+    """The run without versions, which is with those of today: `prague@2020-08` becomes `prague`."""
+
+    def cc(text: str) -> str:
+        asked = parse(text)
+        return " ".join((asked.name, *asked.parameters)) if asked.version else text
+
+    def line(words: str) -> str:
+        return " ".join((tc.kernel_kind(words), *words.split()[1:])) if module_qdiscs.is_version(words) else words
+
+    return renamed(run, cc, line)
 
 
 def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
