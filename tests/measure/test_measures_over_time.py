@@ -3,12 +3,14 @@
 from dataclasses import replace
 from math import inf
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
 import synthetic
-from bakeoff.measure import MeasureError, summarise
+from bakeoff.claims.evaluate import measure as measured
+from bakeoff.measure import MeasureError, summarise, summary_of
 from bakeoff.measure.delays import induced_latency_above, ipdv
 from bakeoff.measure.over_time import convergence, meeting, oscillations, recovery, smoothed, spike, starvation
 from bakeoff.measure.rates import harm, harm_less, under_utilisation
@@ -155,6 +157,65 @@ def test_the_summary_tells_how_flows_share_and_what_delays_did():
     alone = summarise(synthetic.made((8e6,), flows=(("cubic", "cubic"),)))
     assert alone.pair is None
     assert alone.flows["cubic"].starvation is None
+
+
+def both_ways(*, recorded=False):
+    """Two flows up with 1 and 3 Mbit/s, two down with 40 and 1.9, each pair in its own queue."""
+    flows = tuple((name, "cubic") for name in ("up1", "up2", "down1", "down2"))
+    run = synthetic.made((1e6, 3e6, 40e6, 1.9e6), flows=flows)
+    for flow in run.resolved["flows"][2:]:
+        flow |= {"from": "srv", "to": "cli"}
+    if recorded:
+        for interface in run.resolved["interfaces"]:
+            interface["egress"] = interface["ingress"] = None
+    return run
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_only_flows_of_one_queue_starve_each_other(recorded):
+    run = both_ways(recorded=recorded)
+    assert {flow.bottleneck is None for flow in summarise(run).flows.values()} == {recorded}
+    # Tenths of fair shares: 0.2 of (1 + 3) / 2 and 2.095 of (40 + 1.9) / 2; over all four both would be 1.1475.
+    starved = {"up1": 0, "up2": 0, "down1": 0, "down2": 1}
+    assert {name: flow.starvation for name, flow in summarise(run).flows.items()} == starved
+    for name, value in starved.items():
+        assert measured(run, f'starvation("{name}")') == value
+    # 40 s of window from 18 s on.
+    assert measured(run, 'starved_time("down2")') == 40
+    assert measured(run, 'share("up1")') == pytest.approx(1 / 4)
+    assert measured(run, 'share("down2", begin="30s", end="40s")') == pytest.approx(1.9 / 41.9)
+    # The last of a direction has nobody beside it.
+    assert summarise(synthetic.made((1e6, 3e6))).pair is not None
+    del run.resolved["flows"][3], run.resolved["flows"][1]
+    assert summarise(run).pair is None
+    assert summarise(run).flows["up1"].starvation is None
+    with pytest.raises(MeasureError, match="shares its queue with no other"):
+        measured(run, 'starvation("up1")')
+    with pytest.raises(MeasureError, match="share no queue"):
+        measured(run, "convergence()")
+
+
+def test_a_flow_that_has_ended_has_no_share():
+    run = synthetic.made((6e6, 2e6))
+    run.resolved["flows"][1]["stop_s"] = 30.0
+    ended = (pl.col("name") == "cubic") & (pl.col("time") > 30)
+    run = replace(run, series=run.series.filter(~ended))
+    assert measured(run, 'share("prague", begin="20s", end="25s")') == pytest.approx(6 / 8)
+    assert measured(run, 'share("prague", begin="40s", end="50s")') == 1
+    with pytest.raises(MeasureError):
+        measured(run, 'share("cubic", begin="40s", end="50s")')
+
+
+def test_a_stored_summary_is_not_believed_where_it_held_flows_against_all_others():
+    run = both_ways()
+    new = summarise(run)
+    old = {name: msgspec.structs.replace(flow, starvation=0.5) for name, flow in new.flows.items()}
+    stored = replace(run, summary=msgspec.structs.replace(new, format=5, flows=old))
+    assert summary_of(stored).flows == new.flows
+    # Of flows in one queue it was right.
+    one = summarise(synthetic.made((45.7e6, 1.9e6)))
+    stored = replace(synthetic.made((45.7e6, 1.9e6)), summary=msgspec.structs.replace(one, format=5))
+    assert summary_of(stored) == one
 
 
 def test_a_phase_tells_how_long_a_delay_took_to_settle():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bakeoff import tc
@@ -78,6 +79,16 @@ def bottleneck(run: Run, flow: Traffic, window: Window, timeline: Timeline | Non
             found = Bottleneck(queue=hop, rate_bps=mean)
     if found is None:
         raise MeasureError(f"flow '{flow.name}': no rate on its path")
+    return found
+
+
+def bottlenecks(run: Run, window: Window, timeline: Timeline | None = None) -> dict[str, Bottleneck]:
+    """`bottleneck` of every flow by name, without those on whose path nothing has a rate."""
+    timeline = timeline or Timeline(run)
+    found = {}
+    for flow in run.flows:
+        with suppress(MeasureError):
+            found[flow.name] = bottleneck(run, flow, window, timeline)
     return found
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from bakeoff.errors import MeasureError
 from bakeoff.measure import Samples, summary_of
+from bakeoff.measure.bottleneck import bottlenecks
 from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.over_time import long_flows, smoothed
 from bakeoff.measure.rates import window_of
+from bakeoff.measure.sharing import ends, queue_of, queues
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array, Window
@@ -90,6 +92,15 @@ class MeasuredRun:
             raise MeasureError(f"{self.result.key}: no two long TCP flows share a queue")
         return known[_only(list(known), queue, "queue that long flows share", self.result.key)]
 
+    def beside(self, flow: Flow) -> list[Flow]:
+        """The other flows that share a flow's queue: `bakeoff.measure.sharing.queues`."""
+        at = self._queue_of
+        return [each for each in self.document.flows if each is not flow and at[each.name] == at[flow.name]]
+
+    @cached_property
+    def _queue_of(self) -> dict[str, str]:
+        return queue_of(self.summary.flows, self.document)
+
     def delays(self, name: str | None, window: Window) -> tuple[Array, Array, float]:
         """Times [s], RTTs [s] and the base RTT [s] of a flow (its smoothed RTT) or a probe."""
         part, kind = delayed_of(self.document, name)
@@ -140,10 +151,14 @@ def delayed_of(run: Run, name: str | int | None) -> tuple[Traffic, Literal["flow
 
 
 def pair_of(run: Run) -> tuple[Flow, Flow]:
-    """The two long flows, first the one that starts first. MeasureError if there are more or fewer."""
+    """The two long flows, first the one that starts first. MeasureError if there are not two, in one queue."""
     found = sorted(long_flows(run), key=lambda flow: flow.start_s)
     if len(found) != 2:
         raise MeasureError(f"{run.run} has {len(found)} long flows of TCP; expected two")
+    narrows = bottlenecks(run, window_of(run))
+    at = queues({name: narrows[name].queue if name in narrows else None for name in ends(run)}, ends(run))
+    if at[found[0].name] != at[found[1].name]:
+        raise MeasureError(f"{run.run}: its two long flows of TCP share no queue")
     return found[0], found[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bakeoff.errors import MeasureError
@@ -20,7 +21,7 @@ from bakeoff.measure.over_time import (
     spike,
     starvation,
 )
-from bakeoff.measure.rates import goodput_of, steady_state_rate
+from bakeoff.measure.rates import goodput_of, is_there, steady_state_rate
 from bakeoff.measure.registration import Edge, Take, family, known, measure, statistic, stored
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ RFC3550 = "RFC 3550, section 6.4.1"
 
 @measure(
     "goodput", "flow", "bit/s", "goodput",
-    "payload that reached the receiving socket, from the first to the last sample in the window, per second",
+    "payload that reached the receiving socket per second, between the samples of the window",
     source="RFC 2647, section 3.17", needs=("received",), at="steady_state.goodput_bps",
 )  # fmt: skip
 def goodput(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
@@ -58,17 +59,17 @@ def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end
 
 @measure(
     "share", "flow", "1", "share of the goodput",
-    "goodput over the sum of the goodputs of all flows with the same bottleneck",
+    "goodput over the goodputs of all flows at its queue in the window",
     needs=("received",), bounds=SHARE, percent=True, decimals=0,
 )  # fmt: skip
 def _share(run: MeasuredRun, flow: str | int, *, begin: Edge = None, end: Edge = None) -> float:
-    name = flow_of(run.document, flow).name
-    queue = run.summary.flows[name].bottleneck
-    beside = [other for other, part in run.summary.flows.items() if part.bottleneck == queue]
-    total = sum(goodput(run, other, begin=begin, end=end) for other in beside)
+    own_flow, window = flow_of(run.document, flow), run.window(begin, end)
+    others = [each for each in run.beside(own_flow) if is_there(run.document, each, window)]
+    own = float(goodput(run, own_flow.name, begin=begin, end=end))
+    total = own + sum(float(goodput(run, each.name, begin=begin, end=end)) for each in others)
     if not total:
         raise MeasureError("no flow received data")
-    return goodput(run, name, begin=begin, end=end) / total
+    return own / total
 
 
 # Round-trip times and delays.
@@ -179,7 +180,14 @@ def _starvation(*, as_time: bool) -> Take:
         end: Edge = None,
     ) -> float:
         own = flow_of(run.document, flow)
-        others = [run.rate(each, smooth) for each in long_flows(run.document) if each is not own]
+        names = {each.name for each in run.beside(own)}
+        others = []
+        for each in long_flows(run.document):
+            if each.name in names:
+                with suppress(MeasureError):  # a flow that starts as the run ends
+                    others.append(run.rate(each, smooth))
+        if not others:
+            raise MeasureError(f"flow '{own.name}' shares its queue with no other long flow of TCP")
         start, stop = run.window(begin, end)
         share = starvation(run.rate(own, smooth), others, (start, stop), below)
         return share * (stop - start) if as_time else share
@@ -189,8 +197,8 @@ def _starvation(*, as_time: bool) -> Take:
 
 measure(
     "starvation", "flow", "1", "starvation",
-    "share of the window in which the smoothed rate is less than `below` of the fair share, which is "
-    "the sum of the rates of all active long flows over their number",
+    "share of the window with a smoothed rate below `below` times the fair share, the mean of the long flows at its "
+    "queue at that time",
     needs=("received",), at="starvation", bounds=SHARE, percent=True,
 )(_starvation(as_time=False))  # fmt: skip
 measure(

@@ -5,7 +5,7 @@ Each measure has parameters that claims may set; `Rates` gives the summary's num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, isinf
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -109,10 +109,11 @@ def starvation(
 ) -> float:
     """Share of the time, 0 to 1, in which the flow's smoothed rate is less than `below` of its fair share; no unit.
 
-    The fair share at a time is what all flows together get then, over the number of flows that are there: a flow is
-    there between its first and its last sample. `flow` and `others` are smoothed rates (`smoothed`). It is the share of
-    the flow's samples inside the closed window. Source: none; l4s-tests and sce-l4s-bakeoff call "starved" what the eye
-    sees so, and a tenth is the usual bound. Raises MeasureError if the flow has no sample in the window.
+    The fair share at a time is what the flow and `others`, those that share its queue, get together then, over the
+    number of them that are there: a flow is there between its first and its last sample. All are smoothed rates
+    (`smoothed`). It is the share of the flow's samples inside the closed window. Source: none; l4s-tests and
+    sce-l4s-bakeoff call "starved" what the eye sees so, and a tenth is the usual bound. Raises MeasureError if the flow
+    has no sample in the window.
     """
     import numpy as np
 
@@ -198,7 +199,7 @@ def recovery(time: Array, delay: Array, after_s: float, base_s: float, within_s:
 
 
 _MOST: Final = 64
-"""Of more long flows the summary does not tell who starves: each is held against all others."""
+"""Of more long flows at one queue the summary does not tell who starves: each is held against all others."""
 
 
 def long_flows(run: Run) -> list[Flow]:
@@ -207,23 +208,30 @@ def long_flows(run: Run) -> list[Flow]:
 
 
 class Rates:
-    """The smoothed rates of a run's long flows, each computed once: (times [s], rates [bit/s]) by the flow's name."""
+    """The smoothed rates of a run's long flows, each computed once: (times [s], rates [bit/s]) by the flow's name.
 
-    def __init__(self, run: Run, samples: Samples) -> None:
+    `queue_of` says which flows share a queue (`bakeoff.measure.sharing.queues`).
+    """
+
+    def __init__(self, run: Run, samples: Samples, queue_of: Mapping[str, str]) -> None:
         self._flows = long_flows(run)
         self._of: dict[str, tuple[Array, Array]] = {}
+        self._queue_of = queue_of
+        self._at: dict[str, list[str]] = {}
         for flow in self._flows:
             try:
                 received = samples.of("flow", flow.name, "received")
                 self._of[flow.name] = smoothed(*received, flow.start_s)
             except MeasureError:
                 continue  # a flow that starts as the run ends
+            self._at.setdefault(queue_of[flow.name], []).append(flow.name)
 
     def starvation(self, name: str, window: Window) -> float | None:
-        """`starvation` of a flow beside others; None if it is alone, if there are very many, or without samples."""
-        if name not in self._of or not 2 <= len(self._of) <= _MOST:
+        """`starvation` of a flow beside those at its queue; None if alone, among very many, or without samples."""
+        names = self._at.get(self._queue_of[name], ())
+        if name not in names or not 2 <= len(names) <= _MOST:
             return None
-        others = [rate for other, rate in self._of.items() if other != name]
+        others = [self._of[other] for other in names if other != name]
         return tried(lambda: starvation(self._of[name], others, window))
 
     def oscillations(self, name: str, window: Window) -> float | None:
@@ -231,8 +239,8 @@ class Rates:
         return tried(lambda: oscillations(*self._of[name], window)) if name in self._of else None
 
     def pair(self) -> Pair | None:
-        """How two long flows come to share; None of fewer, more, or of two that are never there together."""
-        if len(self._flows) != 2 or len(self._of) != 2:
+        """How the two long flows at one queue come to share; None of fewer, more, or never there together."""
+        if len(self._flows) != 2 or len(self._of) != 2 or not any(len(names) == 2 for names in self._at.values()):
             return None
         first, later = sorted(self._flows, key=lambda flow: flow.start_s)
         one, two, start = self._of[first.name], self._of[later.name], later.start_s

@@ -73,20 +73,25 @@ def goodput_of(
     Without any sample in the run, `received_bytes` of the counters has to say so too. Raises MeasureError of a flow
     that is not there in the window: it is not starved, and 0 would say so.
     """
-    name, start, stop = flow.name, flow.start_s, flow.stop_s
+    name = flow.name
     seen = ("flow", name, "received") in samples
     if seen:
         time, received = samples.of("flow", name, "received")
         if time[0] <= window[1]:
             return goodput(time, received, window)
-    if stop <= window[0] or start > window[1] - run.sample_interval_s:
+    if not is_there(run, flow, window):
         raise MeasureError(
-            f"flow '{name}' sends from {start:g} s to {stop:g} s, outside the window of {window[0]:g} s to"
-            f" {window[1]:g} s"
+            f"flow '{name}' sends from {flow.start_s:g} s to {flow.stop_s:g} s, outside the window of {window[0]:g} s"
+            f" to {window[1]:g} s"
         )
     if not seen and counters.flow(name).received_bytes != 0:
         raise MeasureError(f"no 'received' samples of flow '{name}'")
     return 0.0
+
+
+def is_there(run: Run, flow: Flow, window: Window) -> bool:
+    """Whether the flow is to send in the window, one sampling interval before its end at the latest."""
+    return flow.stop_s > window[0] and flow.start_s <= window[1] - run.sample_interval_s
 
 
 def jain(rates: Sequence[float]) -> float:

@@ -13,8 +13,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bakeoff.results.summary import Flow
+    from bakeoff.scenario.run import Run
 
 _FEWEST: Final = 2
+
+
+def ends(run: Run) -> dict[str, tuple[str, str]]:
+    """By flow: from, to."""
+    return {flow.name: (flow.from_, flow.to) for flow in run.flows}
+
+
+def queues(bottlenecks: Mapping[str, str | None], ends: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """By flow, the queue that it shares with all flows of the same value: its bottleneck.
+
+    A recording does not say where the bottleneck is. If no flow has one, flows between the same `ends` (from, to) in
+    the same direction are taken to share it. Beside flows with a bottleneck, one without has its own name.
+    """
+    known = any(queue is not None for queue in bottlenecks.values())
+    return {name: (at or name) if known else ">".join(ends[name]) for name, at in bottlenecks.items()}
+
+
+def queue_of(flows: Mapping[str, Flow], run: Run) -> dict[str, str]:
+    """`queues` of the flows in a summary."""
+    return queues({name: flow.bottleneck for name, flow in flows.items()}, ends(run))
 
 
 def sharing(
@@ -25,20 +46,18 @@ def sharing(
     *,
     delivery_rates: bool = True,
 ) -> dict[str, Sharing]:
-    """By queue: one record for each bottleneck of two or more of the `long` flows, in order of their first flow.
+    """By queue: one record for each that two or more of the `long` flows share (`queues`), in order of first flows.
 
-    A recording does not say where the bottleneck is. If no flow has one, flows between the same `ends` (from, to) in
-    the same direction are taken to share it. `missing` gets a line for each number that cannot be computed, but none
-    for delivery rates that nothing reports (`delivery_rates` is False).
+    `missing` gets a line for each number that cannot be computed, but none for delivery rates that nothing reports
+    (`delivery_rates` is False).
     """
-    known = any(flow.bottleneck is not None for flow in flows.values())
-    groups: dict[str | None, list[str]] = {}
-    for name, flow in flows.items():
+    groups: dict[str, list[str]] = {}
+    for name, at in queues({name: flow.bottleneck for name, flow in flows.items()}, ends).items():
         if name in long:
-            groups.setdefault(flow.bottleneck if known else ">".join(ends[name]), []).append(name)
+            groups.setdefault(at, []).append(name)
     found: dict[str, Sharing] = {}
     for queue, names in groups.items():
-        if queue is None or len(names) < _FEWEST:
+        if len(names) < _FEWEST:
             continue
 
         def tried(

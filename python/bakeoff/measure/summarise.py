@@ -12,7 +12,7 @@ import msgspec
 from bakeoff.errors import MeasureError
 from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
-from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
+from bakeoff.measure.bottleneck import bottleneck, bottlenecks, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import (
     PARTS,
@@ -33,7 +33,7 @@ from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, 
 from bakeoff.measure.over_time import Rates, spike
 from bakeoff.measure.rates import End, goodput_of, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import Samples, Window
-from bakeoff.measure.sharing import of_the_only, sharing
+from bakeoff.measure.sharing import ends, of_the_only, queues, sharing
 from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (
     FORMAT,
@@ -80,15 +80,18 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         raise MeasureError(f"{place}: the run has no series")
     samples = Samples(result.parts)
     sampled = frozenset(samples.names("flow"))
-    given = _Inputs(run, counters, samples, window_of(run), end, Rates(run, samples), sampled, Timeline(run))
+    window, timeline = window_of(run), Timeline(run)
+    narrows = bottlenecks(run, window, timeline)
+    at = {flow.name: narrows[flow.name].queue if flow.name in narrows else None for flow in run.flows}
+    rates = Rates(run, samples, queues(at, ends(run)))
+    given = _Inputs(run, counters, samples, window, end, rates, sampled, timeline, _narrow=narrows)
     flows = {flow.name: _flow(given, flow) for flow in run.flows}
-    queues = {name: _queue(given, name) for name in counters.queues}
+    counted = {name: _queue(given, name) for name in counters.queues}
     probes = {probe.name: _probe(given, probe) for probe in run.probes}
     places = given.tried("rated", lambda: stations(run, counters, samples, given.window, given.timeline)) or []
     first = run.flows[0] if run.flows else None
     narrow = given.tried("bottleneck", lambda: given.bottleneck(first)) if first else None
     shared = _sharing(given, flows)
-    pair = given.rates.pair()
     changed = cut.changes(run, given.window)
     phases = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
     if changed and not phases:
@@ -101,7 +104,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         seed=run.seed,
         window_s=given.window,
         flows=flows,
-        queues=queues,
+        queues=counted,
         probes=probes,
         bottleneck=narrow,
         utilisation=given.tried("utilisation", lambda: _used(given, flows, places, narrow)) if first else None,
@@ -112,7 +115,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         rated=[_rated(given, station) for station in places],
         changes=[f"at {at:g} s {what}" for at, what in changed],
         phases=phases,
-        pair=pair if pair and any(set(pair.flows) <= set(each.flows) for each in shared.values()) else None,
+        pair=given.rates.pair(),
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
     return msgspec.convert(msgspec.to_builtins(found), Summary)
@@ -123,18 +126,28 @@ def summary_of(result: Result) -> Summary:
     found = result.summary
     if found is None or found.format < _UPGRADED:
         return summarise(result)
-    return found if found.format == FORMAT else _upgraded(found, result.run)
+    return found if found.format == FORMAT else _upgraded(found, result)
 
 
 _UPGRADED: Final = 4
-"""The oldest format that has all of today's numbers but `shared`."""
+"""The oldest format that has all of today's numbers but `shared` and `starvation`."""
 
 
-def _upgraded(found: Summary, run: Run) -> Summary:
-    """A summary of format 4, which had one index for the flows at the first flow's bottleneck."""
+def _upgraded(found: Summary, result: Result) -> Summary:
+    """A summary of format 4, which had one index for the flows at the first flow's bottleneck, or of 5.
+
+    Both held each long flow against all others, which is `starvation` only where all share one queue. Elsewhere it is
+    None if the run has no samples to take it from.
+    """
     long = {name for name, flow in found.flows.items() if flow.transport == "tcp" and flow.fct is None}
-    shared = sharing(found.flows, _ends(run), long, [])
-    return msgspec.structs.replace(found, format=FORMAT, shared=shared, **of_the_only(shared))
+    shared = sharing(found.flows, ends(result.run), long, [])
+    flows = found.flows
+    one_queue = any(set(each.flows) == long for each in shared.values())
+    if not one_queue and any(flow.starvation is not None for flow in flows.values()):
+        if result.record.kept == "all":
+            return summarise(result)
+        flows = {name: msgspec.structs.replace(flow, starvation=None) for name, flow in flows.items()}
+    return msgspec.structs.replace(found, format=FORMAT, flows=flows, shared=shared, **of_the_only(shared))
 
 
 @dataclass(frozen=True)
@@ -389,11 +402,7 @@ def _used(given: _Inputs, flows: Mapping[str, Flow], places: Sequence[Station], 
 def _sharing(given: _Inputs, flows: Mapping[str, Flow]) -> dict[str, Sharing]:
     long = {flow.name for flow in given.run.flows if flow.transport == "tcp" and not _is_short(flow)}
     complete = not any(given.by_tool(name, "delivery_rate") for name in long)
-    return sharing(flows, _ends(given.run), long, given.missing, delivery_rates=complete)
-
-
-def _ends(run: Run) -> dict[str, tuple[str, str]]:
-    return {flow.name: (flow.from_, flow.to) for flow in run.flows}
+    return sharing(flows, ends(given.run), long, given.missing, delivery_rates=complete)
 
 
 def _payload(counters: Counters, flow: RunFlow) -> float:

@@ -15,7 +15,7 @@ import msgspec
 from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
@@ -158,7 +158,7 @@ class Flow(Record, frozen=True, kw_only=True):
     spike: Spike | None = None
     """Of the smoothed round-trip time in the window."""
     starvation: float | None = None
-    """Of a long TCP flow beside others: share of the window in which its rate is below a tenth of its fair share."""
+    """Of a long TCP flow beside others at its queue: share of the window with a rate below 1/10 of its fair share."""
     oscillations_per_s: float | None = None
     """Of a long TCP flow: how often per second its rate crosses its own mean."""
     seen_marks: int | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bakeoff.measure.sharing import queue_of
 from bakeoff.scenario.cc_words import parse
 from bakeoff.tables.cells import mbit, milli, percent, starred
 from bakeoff.tables.records import equal_flows
@@ -25,7 +26,7 @@ class Group:
     rates: tuple[float, ...]
     """In bit/s, by flow."""
     share: str
-    """Their part of the rates of all flows with the same bottleneck, in per cent; empty where nothing arrives."""
+    """Their part of the rates of all flows at their queue, in per cent; empty where nothing arrives."""
     flows: tuple[str, ...]
 
     @property
@@ -37,7 +38,7 @@ class Group:
 def groups(row: Row) -> list[Group]:
     """The groups of a run, in the order of their first flows."""
     rates = {flow.name: rate_of(flow, row) for flow in row.flows}
-    at = {name: flow.bottleneck for name, flow in row.summaries[0].flows.items()}
+    at = queue_of(row.summaries[0].flows, row.document)
     named = _named(row)
     sums = {name: sum(rates[flow] for flow in flows) for name, flows in named.items()}
     shares: dict[str, str] = {}

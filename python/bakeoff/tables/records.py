@@ -10,6 +10,7 @@ from bakeoff.measure import Mean, interval
 from bakeoff.measure.catalogue import Of
 from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.functions import CATALOGUE
+from bakeoff.measure.sharing import queue_of
 from bakeoff.results.series_units import SUFFIXES, unit_in
 from bakeoff.scenario.run import Short
 from bakeoff.tables.rows import RATES, finite
@@ -232,18 +233,19 @@ def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Rat
 
 
 def shares(row: Row) -> dict[str, float | None]:
-    """Each flow's part of the goodput of all flows with the same bottleneck, of means.
+    """Each flow's part of the goodput of all flows at its queue, of means.
 
     None where nothing arrives, and of a flow that has no goodput.
     """
     first = row.summaries[0].flows
     rates = {name: _mean_goodput(row, name) for name in first}
-    together: dict[str | None, float] = {}
-    for name, flow in first.items():
-        together[flow.bottleneck] = together.get(flow.bottleneck, 0.0) + (rates[name] or 0.0)
+    at = queue_of(first, row.document)
+    together: dict[str, float] = {}
+    for name, queue in at.items():
+        together[queue] = together.get(queue, 0.0) + (rates[name] or 0.0)
     found: dict[str, float | None] = {}
-    for name, flow in first.items():
-        rate, total = rates[name], together[flow.bottleneck]
+    for name, queue in at.items():
+        rate, total = rates[name], together[queue]
         found[name] = rate / total if rate is not None and total else None
     return found
 

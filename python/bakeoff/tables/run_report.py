@@ -7,6 +7,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from bakeoff.measure import Samples, summary_of
+from bakeoff.measure.sharing import queue_of
 from bakeoff.tables import column_specs, groups, run_labels
 from bakeoff.tables import rows as rows_of
 from bakeoff.tables.cells import formatted, mbit, milli, percent
@@ -17,7 +18,7 @@ from bakeoff.tables.rows import rows
 from bakeoff.text.columns import Column, clean, fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -52,7 +53,7 @@ def duel(result: Result, console: Console) -> None:
     if len(summary.flows) > _MOST:
         _table(groups.of_one(row), console)
     elif summary.flows:
-        _shares(summary, console)
+        _shares(summary, queue_of(summary.flows, result.run), console)
     console.print()
     for line in _together(summary, sharing=not control_connections(result)):
         console.print(clean(line), markup=False, highlight=False)
@@ -115,13 +116,13 @@ def _table(columns: Sequence[Column], console: Console, styles: Sequence[str] = 
         )
 
 
-def _shares(summary: Summary, console: Console) -> None:
-    """Each flow beside those that share its bottleneck."""
+def _shares(summary: Summary, at: Mapping[str, str], console: Console) -> None:
+    """Each flow beside those that share its queue (`at`)."""
     flows = summary.flows
     parts: dict[str, float] = {}
     texts: dict[str, str] = {}
-    for queue in dict.fromkeys(flow.bottleneck for flow in flows.values()):
-        inside = {name: _goodput(flow) for name, flow in flows.items() if flow.bottleneck == queue}
+    for queue in dict.fromkeys(at.values()):
+        inside = {name: _goodput(flow) for name, flow in flows.items() if at[name] == queue}
         total = sum(inside.values())
         mine = {name: rate / total if total else 0.0 for name, rate in inside.items()}
         parts |= mine
