@@ -141,12 +141,12 @@ def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
         expected.load()
 
 
-def written(tmp_path, several, known):
+def written(tmp_path, several, known, *named):
     """The page of findings after `write_docs`, and the CSV's lines."""
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs/findings.md"
     page.write_text("before\n<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->\nafter\n")
-    findings.write_docs(several, known, "sim", tmp_path)
+    findings.write_docs(several, known, "sim", tmp_path, *named)
     with (tmp_path / "docs/findings.csv").open(newline="") as file:
         return page.read_text(), list(csv.DictReader(file))
 
@@ -180,7 +180,8 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
         "- **h**: It is. *Differs by seed*.",
     ]
     # Both engines decide d/a, f/g and f/h, the last alike.
-    assert re.findall(r"`kernel` both decide (\d+) .* (\d+) with", page) == [("3", "1")]
+    assert re.findall(r"name them \| (\d+) \| (\d+) \|", page) == [("3", "1")]
+    assert "today" not in page
     assert [(row["document"], row["claim"], row["direction"], row["kernel_direction"]) for row in rows] == [
         ("d", "a", "holds", "differs by seed"),
         ("d", "b", "does not hold", ""),
@@ -190,6 +191,39 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     ]
     assert [row["explanation"] for row in rows] == ["", cause.says, "", "It was older.", ""]
     assert [row["tried"] for row in rows] == ["", " ".join(cause.tried), "", "Nothing.", ""]
+
+
+def test_the_verdicts_of_today_stand_beside_the_others(tmp_path):
+    several = [claimed("d/a", "holds"), claimed("d/b", "does not hold"), claimed("d/c", "does not hold")]
+    several += [claimed("d/e", "does not hold"), claimed("e/f", "holds", "holds")]
+    known = {
+        ("d/a", "sim-today"): expected.Recorded("does not hold", ""),
+        ("d/b", "sim-today"): expected.Recorded("holds", ""),
+        ("d/c", "sim-today"): expected.Recorded(verdict.CANNOT, ""),
+        ("d/a", "kernel"): expected.Recorded(verdict.CANNOT, ""),
+        ("d/b", "kernel"): expected.Recorded(verdict.CANNOT, ""),
+        ("d/e", "kernel"): expected.Recorded("does not hold", ""),
+        ("d/a", "kernel-today"): expected.Recorded("does not hold", ""),
+        ("d/b", "kernel-today"): expected.Recorded("does not hold", ""),
+        # Of a time when the claim named a version.
+        ("e/f", "sim-today"): expected.Recorded("does not hold", "holds"),
+    }
+    named = {"d/a": ["cubic@5.4", "pie@5.4"], "d/b": ["prague@2020-04"], "d/c": ["prague@5.15"], "d/e": []}
+    page, rows = written(tmp_path, several, known, named)
+    # d/e and e/f name no version and are what they are today. Of d only d/b holds then, of e its one claim.
+    assert re.findall(r"^\| (d|e|all) .* (\d+) \|$", page, re.MULTILINE) == [("d", "1"), ("e", "1"), ("all", "2")]
+    assert [line for line in page.splitlines() if line.startswith("- ")] == [
+        "- **b**: It is. *Does not hold*. Today: holds.",
+        "- **c**: It is. *Does not hold*.",
+        "- **e**: It is. *Does not hold*.",
+    ]
+    # With the versions both decide d/e only, alike. Today d/a and d/e alike, and d/b not.
+    assert re.findall(r"\| (as|today)\S* .*\| (\d+) \| (\d+) \|", page) == [("as", "1", "1"), ("today", "3", "2")]
+    assert [row["versions"] for row in rows] == ["cubic@5.4 pie@5.4", "prague@2020-04", "prague@5.15", "", ""]
+    assert [row["sim_today_direction"] for row in rows] == [
+        "does not hold", "holds", verdict.CANNOT, "does not hold", "holds",
+    ]  # fmt: skip
+    assert [row["kernel_today_direction"] for row in rows] == [*["does not hold"] * 2, "", "does not hold", ""]
 
 
 def test_numbers_stand_beside_what_was_published(tmp_path):

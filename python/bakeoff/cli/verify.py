@@ -96,6 +96,7 @@ def verify(
     from bakeoff.api import do_verify
     from bakeoff.campaign.store import place
     from bakeoff.claims import expected
+    from bakeoff.claims import today as claims_today
     from bakeoff.claims.claim import load, select
     from bakeoff.cli.execute import execute, tell_taken
     from bakeoff.scenario import parse_settings
@@ -146,7 +147,8 @@ def verify(
     else:
         typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
     if write_docs:
-        for path in findings.write_docs(decided, expected.load(), engine, Path()):
+        named = {claim.name: claims_today.named(wanted[claim.statement]) for claim in chosen if claim.statement}
+        for path in findings.write_docs(decided, expected.load(), engine, Path(), named):
             typer.echo(f"wrote {path}", err=True)
     _tell_differences(differ, new, label)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
-from bakeoff.claims.expected import Recorded, kind, words
+from bakeoff.claims.expected import Known, Recorded, kind, words
+from bakeoff.claims.today import SUFFIX
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, worse
 from bakeoff.errors import TableError
 from bakeoff.tables import claim_report
-from bakeoff.text.markdown import code, escaped, joined
+from bakeoff.text.markdown import code, escaped, joined, pipes
 
 if TYPE_CHECKING:
     from bakeoff.claims.verdict import Decided
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 _BLOCK: Final = "<!-- claims: bakeoff verify writes this -->\n{}<!-- end -->"
 _MARKED: Final = re.compile(r"<!-- claims: bakeoff verify writes this -->\n.*?<!-- end -->", re.DOTALL)
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9'])")
+_NO_VERDICT: Final = Recorded("", "")
+_ANY: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 _SHORT: Final = 60
 """Letters of an expression that the page still shows; the CSV has the others."""
 
@@ -41,7 +46,9 @@ class Finding:
     """Expression and value of what was measured; no expression beside a published number."""
     verdict: Recorded
     elsewhere: Mapping[str, Recorded]
-    """Recorded verdicts of other engines."""
+    """Recorded verdicts of other engines, and of every engine with today's algorithms (`sim-today`)."""
+    versions: Sequence[str]
+    """The versions that its runs name."""
     cause: str
     """`measure, shown`, or why the claim cannot be run; empty if it holds."""
     says: str
@@ -51,14 +58,25 @@ class Finding:
     tried: tuple[str, ...]
 
 
-def findings(several: Iterable[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[Finding]:
-    """One finding per claim. `known` has the verdicts of other engines than `engine`."""
-    others = sorted({of for _, of in known} - {kind(engine)})
-    return [_finding(each, {of: known[each.claim.name, of] for of in others if (each.claim.name, of) in known})
-            for each in several]  # fmt: skip
+def findings(
+    several: Iterable[Decided], known: Known, engine: str, versions: Mapping[str, Sequence[str]] = _ANY
+) -> list[Finding]:
+    """One finding per claim. `known` has the verdicts under other labels than `engine`, `versions` those that claims
+    name."""
+    labels = sorted({label for _, label in known} - {kind(engine)})
+    found = []
+    for each in several:
+        named = versions.get(each.claim.name, ())
+        rows = {label: row for label in labels if (row := known.get((each.claim.name, label))) is not None}
+        rows[kind(engine)] = words(each)
+        # Without a version a claim is one of today.
+        of = {label: label if named else label.removesuffix(SUFFIX) for label in labels}
+        elsewhere = {label: rows[at] for label, at in of.items() if at in rows}
+        found.append(_finding(each, elsewhere, named))
+    return found
 
 
-def _finding(each: Decided, elsewhere: Mapping[str, Recorded]) -> Finding:
+def _finding(each: Decided, elsewhere: Mapping[str, Recorded], versions: Sequence[str]) -> Finding:
     claim, outcome = each.claim, each.outcome
     cause = None if outcome.holds else claim.cause
     sides = [("", outcome.ours)] if outcome.ours else outcome.sides
@@ -72,6 +90,7 @@ def _finding(each: Decided, elsewhere: Mapping[str, Recorded]) -> Finding:
         ours=tuple((text, claim_report.value(ours)) for text, ours in sides),
         verdict=words(each),
         elsewhere=elsewhere,
+        versions=versions,
         cause=why,
         says=cause.says if cause else "",
         test=claim_report.cause_test(each) if cause else "",
@@ -80,55 +99,82 @@ def _finding(each: Decided, elsewhere: Mapping[str, Recorded]) -> Finding:
 
 
 def csv_text(several: Sequence[Finding]) -> str:
-    """All findings, one line each. Verdicts of other engines have columns ENGINE_direction and ENGINE_size."""
+    """All findings, one line each.
+
+    Verdicts of other engines have columns ENGINE_direction and ENGINE_size, those of today ENGINE_today_direction.
+    """
     engines = sorted({engine for each in several for engine in each.elsewhere})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([
-        "document", "claim", "where", "statement", "published", "ours", "direction", "size",
-        *(f"{engine}_{part}" for engine in engines for part in Recorded._fields),
+        "document", "claim", "where", "statement", "published", "ours", "versions", "direction", "size",
+        *(f"{engine.replace('-', '_')}_{part}" for engine in engines for part in Recorded._fields),
         "cause", "explanation", "test", "tried",
     ])  # fmt: skip
     for each in several:
         ours = "; ".join(" ".join(filter(None, side)) for side in each.ours)
         elsewhere = [word for engine in engines for word in each.elsewhere.get(engine, Recorded("", ""))]
         writer.writerow([
-            each.document, each.claim, each.where, each.statement, each.published, ours, *each.verdict, *elsewhere,
-            each.cause, each.says, each.test, " ".join(each.tried),
+            each.document, each.claim, each.where, each.statement, each.published, ours, " ".join(each.versions),
+            *each.verdict, *elsewhere, each.cause, each.says, each.test, " ".join(each.tried),
         ])  # fmt: skip
     return text.getvalue()
 
 
 def markdown(several: Sequence[Finding], engine: str) -> str:
     """Counts, agreement with other engines, and an entry for each claim that does not hold or differs by seed."""
-    counted = [(each.document, _word(each.verdict)) for each in several]
-    parts = [claim_report.counts(counted), *_agreement(several, engine)]
+    today = kind(engine) + SUFFIX
+    counted = [(each.document, _word(each.verdict), _word(each.elsewhere.get(today, _NO_VERDICT))) for each in several]
+    parts = [counts(counted), *_agreement(several, engine)]
     for document in dict.fromkeys(each.document for each in several):
         own = [each for each in several if each.document == document and _word(each.verdict) in (NOT, DIFFERS)]
         if own:
-            parts.append(f"### {document}\n\n" + "".join(map(_entry, own)))
+            parts.append(f"### {document}\n\n" + "".join(_entry(each, engine) for each in own))
     return "\n".join(parts)
 
 
+def counts(verdicts: Sequence[tuple[str, str, str]]) -> str:
+    """A table of how many claims of each document have which verdict, of triples: document, verdict, and that of today.
+
+    How many hold today stands in the last column, if any verdict of today is known.
+    """
+    heads, rows = claim_report.counted((document, word) for document, word, _ in verdicts)
+    if any(today for _, _, today in verdicts):
+        hold = Counter(document for document, _, today in verdicts if today == HOLDS)
+        hold["all"] = hold.total()
+        heads, rows = [*heads, "holds today"], [[*row, str(hold[row[0]])] for row in rows]
+    return pipes(heads, [at == 0 for at in range(len(heads))], rows)
+
+
 def _word(verdict: Recorded) -> str:
-    return worse(filter(None, verdict))
+    """The worse of direction and size; empty if there is no verdict."""
+    return worse(filter(None, verdict)) if any(verdict) else ""
 
 
 def _agreement(several: Sequence[Finding], engine: str) -> list[str]:
-    """For each other engine with recorded verdicts, of how many claims both decide, and how many verdicts agree."""
-    lines = []
-    for other in sorted({engine for each in several for engine in each.elsewhere}):
-        pairs = [(each.verdict, each.elsewhere[other]) for each in several if other in each.elsewhere]
-        both = [(ours, theirs) for ours, theirs in pairs if not {CANNOT, UNDECIDED} & {*ours, *theirs}]
-        same = sum(ours == theirs for ours, theirs in both)
-        lines.append(
-            f"The engines `{kind(engine)}` and `{other}` both decide {len(both)} of these claims, {same} with equal "
-            "verdicts.\n"
-        )
-    return lines
+    """A table for each other engine with recorded verdicts: of how many claims both decide, and how many agree.
+
+    One line for the versions that claims name, and one for those of today.
+    """
+    own = kind(engine)
+    tables = []
+    for other in sorted({label.removesuffix(SUFFIX) for each in several for label in each.elsewhere} - {own}):
+        rows = []
+        for says, ours, theirs in (
+            ("as claims name them", own, other),
+            ("today's", own + SUFFIX, other + SUFFIX),
+        ):
+            by = [{**each.elsewhere, own: each.verdict} for each in several]
+            pairs = [(each[ours], each[theirs]) for each in by if ours in each and theirs in each]
+            both = [(one, two) for one, two in pairs if not {CANNOT, UNDECIDED} & {*one, *two}]
+            if pairs:
+                rows.append([says, str(len(both)), str(sum(one == two for one, two in both))])
+        heads = ["algorithms", f"claims that `{own}` and `{other}` decide", "equal verdicts"]
+        tables.append(pipes(heads, [True, False, False], rows))
+    return tables
 
 
-def _entry(each: Finding) -> str:
+def _entry(each: Finding, engine: str) -> str:
     """An entry of a list: statement, verdict, numbers, cause and what was tried, one sentence each."""
     numbers = []
     if each.published:
@@ -138,8 +184,11 @@ def _entry(each: Finding) -> str:
         numbers.append(f"ours {'; '.join(sides)}")
     verdict = _phrase(each.verdict)
     parts = [f"*{verdict}*{': ' if numbers else ''}{', '.join(numbers)}."]
-    parts += [f"{engine.capitalize()}: {_phrase(of).lower()}." for engine, of in each.elsewhere.items()
-             if of != each.verdict]  # fmt: skip
+    others = {label.capitalize(): of for label, of in each.elsewhere.items() if not label.endswith(SUFFIX)}
+    if (now := each.elsewhere.get(kind(engine) + SUFFIX)) is not None:
+        others["Today"] = now
+    parts += [f"{says}: {_phrase(of).lower()}." for says, of in others.items()
+              if of != each.verdict and CANNOT not in of]  # fmt: skip
     if each.says:
         parts.append(f"*Cause* ({each.cause.removesuffix(', shown')}): {escaped(_first(each.says))}")
     if each.tried and each.cause.startswith("open"):
@@ -162,13 +211,13 @@ def _first(text: str) -> str:
 
 
 def write_docs(
-    several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str, top: Path
+    several: Sequence[Decided], known: Known, engine: str, top: Path, versions: Mapping[str, Sequence[str]] = _ANY
 ) -> list[Path]:
     """Write docs/findings.csv and, between its markers, docs/findings.md below `top`; the files' paths.
 
     BakeoffError for a page without markers; then nothing is written.
     """
-    return write(findings(several, known, engine), engine, top)
+    return write(findings(several, known, engine, versions), engine, top)
 
 
 def write(several: Sequence[Finding], engine: str, top: Path) -> list[Path]:
