@@ -162,9 +162,7 @@ def medians() -> str:
     for suite in dict.fromkeys(row["suite"] for row in rates):
         apart = [abs(math.log(float(row["ours"]) / float(row["theirs"]))) for row in rates if row["suite"] == suite]
         p90 = quantiles(apart, n=10, method="inclusive")[-1]
-        lines.append(
-            [f"`{suite}` without `bbr2`", str(len(apart)), f"{median(apart):.3f}, p90 {p90:.2f}", "–", "–"]
-        )
+        lines.append([f"`{suite}` without `bbr2`", str(len(apart)), f"{median(apart):.3f}, p90 {p90:.2f}", "–", "–"])
     return table(["", "flows", "median to published rates", "flows", "median to a real Linux 7.3"], lines)
 
 

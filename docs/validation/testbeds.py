@@ -269,7 +269,7 @@ Prague with `ecn_fallback`, before and after the fix ([study](../studies/prague-
 {fallback}
 ## Beyond {far_bound}
 
-{beyond} of {flows} rates differ by more than {far_bound}; {unknown} are beside `bbr2` (open: its parameters are unknown).
+{beyond} of {flows} rates differ by more than {far_bound}; {unknown} are beside `bbr2` (open: unknown parameters).
 The worst of the others by queue and cause, in Mbit/s:
 
 {far}
