@@ -1,4 +1,4 @@
-"""Verdicts by made-up results: what is true for all seeds, for none, for some, and what cannot be told."""
+"""Verdicts by made-up results: what holds, does not, is undecided, and what cannot be told."""
 
 import csv
 import re
@@ -18,11 +18,12 @@ from bakeoff.claims.verdict import Decided, Outcome, Verdict, decide
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
 from bakeoff.tables import findings
+from bakeoff.tables.claim_report import counted
 
 RATIO, GOODPUT = Call("ratio", (), None), Call("goodput", (("flow", 1),), None)
 
 
-def needed(values, *, direction="ratio() > 2", size=None, share=1.0, named=False):
+def needed(values, *, direction="ratio() > 2", size=None, share=1.0, named=False, holds="typical"):
     """A statement about runs, each with a value of `ratio` per seed."""
     names = list(values) if named else []
     runs = tuple(Wanted(name if named else None, f"s/t/{name}", {}) for name in values)
@@ -33,6 +34,7 @@ def needed(values, *, direction="ratio() > 2", size=None, share=1.0, named=False
         direction=parse(direction, names) if direction else None,
         size=_size(Text(**size), names, "x") if size else None,
         engine=None,
+        holds=holds,
     )
     repeated = {
         name: [SimpleNamespace(key=f"s/t/{name}~{seed}") for seed in range(len(seeds))]
@@ -53,37 +55,110 @@ def outcome(values, *, refused=None, failed=None, **words):
 
 
 @pytest.mark.parametrize(
-    ("values", "word"),
+    ("values", "told"),
     [
-        ({"a": (3, 4, 5)}, "holds"),
-        ({"a": (1, 1, 2)}, "does not hold"),
-        ({"a": (1, 3, 3)}, "differs by seed"),
-        ({"a": (3, 3, 3), "b": (4, inf, 4)}, "holds"),
-        # By seed: both hold; only b does; only a does. So a single seed holds for each run.
-        ({"a": (3, 1, 3), "b": (3, 3, 1)}, "differs by seed"),
-        ({"a": (3, 3, 3), "b": (1, 1, 1)}, "does not hold"),
+        # Margins over 2 are 1 to 5: mean 3, s = 1.581, t(4) = 2.776, half width 2.776 x 1.581 / sqrt 5 = 1.963.
+        ((3, 4, 5, 6, 7), "holds"),
+        # Mean 4, s = 1, t(2) = 4.303: 4 +- 2.484 holds the limit 2 although every start is above it.
+        ((3, 4, 5), "undecided: interval 1.52 to 6.48 contains the limit 2.00"),
+        ((4, 5, 6), "holds"),
+        # 1.2 +- 0.340; and 2.2 +- 0.942 with three of five starts above 2.
+        ((1, 1, 1, 1.5, 1.5), "does not hold"),
+        ((1, 2.5, 2.5, 2, 3), "undecided: interval 1.26 to 3.14 contains the limit 2.00"),
+        # Nothing scatters: the one value decides, also at the limit.
+        ((2.1, 2.1, 2.1), "holds"),
+        ((2, 2, 2), "does not hold"),
+        # What is infinite has no interval: all starts have to agree.
+        ((inf, inf, inf), "holds"),
+        ((3, inf, 90), "holds"),
+        ((3, 1, inf), "undecided: true in 2 of 3 starts"),
+        # So it is with a single start.
+        ((3,), "holds"),
     ],
 )
-def test_a_direction_holds_if_it_does_for_every_seed_and_run(values, word):
-    found = outcome(values)
-    assert (found.direction.word, found.size, found.seeds, found.runs) == (word, None, 3, len(values))
+def test_a_typical_start_is_judged_by_the_interval_of_the_mean(values, told):
+    found = outcome({"a": values})
+    assert (str(found.direction), found.size, found.seeds, found.runs) == (told, None, len(values), 1)
 
 
-def test_a_share_of_the_runs_may_be_asked_for():
-    values = {"a": (3, 3, 3), "b": (3, 3, 3), "c": (1, 1, 3)}
-    # 2 of 3 in the first two seeds, 3 of 3 in the last.
-    assert outcome(values, share=0.6).direction.word == "holds"
-    found = outcome(values, share=0.7).direction
-    assert str(found) == "differs by seed: true in 2 of 3 runs"
+@pytest.mark.parametrize(
+    ("holds", "values", "told"),
+    [
+        ("every", (3, 4, 5), "holds"),
+        ("every", (1, 3, 3), "does not hold: true in 2 of 3 starts"),
+        ("any", (1, 3, 1), "holds: true in 1 of 3 starts"),
+        ("any", (1, 1, 1), "does not hold: true in 0 of 3 starts"),
+        ("any", (3, 3, 3), "holds"),
+    ],
+)
+def test_starts_are_counted_where_every_or_any_is_asked_for(holds, values, told):
+    assert str(outcome({"a": values}, holds=holds).direction) == told
+    # 2 to 10 as a size, without the edge at 2 that no value here has.
+    size = {"of": "ratio()", "published": ["2", "10"], "tolerance": 0, "because": "x"}
+    assert str(outcome({"a": values}, size=size, direction=None, holds=holds).size) == told
+
+
+@pytest.mark.parametrize(
+    ("direction", "values", "told"),
+    [
+        # Of (3, 4, 5) `> 2` is undecided (1.52 to 6.48), `> 7` false and `> 1` true.
+        ("ratio() > 2 and ratio() > 7", (3, 4, 5), "does not hold"),
+        ("ratio() > 2 or ratio() > 1.5", (3, 4, 5), "holds"),
+        ("ratio() > 1.5 and not ratio() > 7", (3, 4, 5), "holds"),
+        ("1.5 < ratio() < 7", (3, 4, 5), "holds"),
+        ("not ratio() > 2", (3, 4, 5), "undecided: interval 1.52 to 6.48 contains the limit 2.00"),
+        ("ratio() > 1.5 and ratio() > 2", (3, 4, 5), "undecided: interval 1.52 to 6.48 contains the limit 2.00"),
+        # Equality has no interval.
+        ("ratio() == 3", (3, 3, 3), "holds"),
+        ("ratio() == 3", (3, 3, 4), "undecided: true in 2 of 3 starts"),
+        ("ratio() in (3, 4)", (3, 3, 4), "holds"),
+        ("ratio() not in (3, 4)", (3, 3, 4), "does not hold"),
+        # 1.17 +- 0.72, cut at 1, which is the least that the measure can give.
+        ("ratio() >= 1", (1, 1, 1.5), "holds"),
+    ],
+)
+def test_and_or_not_have_three_values(direction, values, told):
+    assert str(outcome({"a": values}, direction=direction).direction) == told
+
+
+def test_two_sides_are_compared_start_by_start():
+    # Differences are 1, 2, 3, 4, 5: 3 +- 1.963. The sides themselves scatter by 40 and overlap.
+    values = {"x": (11, 22, 33, 44, 55), "y": (10, 20, 30, 40, 50)}
+    assert str(outcome(values, direction="ratio(of='x') > ratio(of='y')", named=True).direction) == "holds"
+    # The same numbers in another order: differences are -39, -18, 3, 24, 45, 3 +- 41.2.
+    values["y"] = (50, 40, 30, 20, 10)
+    found = outcome(values, direction="ratio(of='x') > ratio(of='y')", named=True).direction
+    assert str(found) == "undecided: interval of the difference -38.2 to 44.2 contains 0"
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "told"),
+    [
+        ({"a": (4, 5, 6), "b": (4, inf, 4)}, 1, "holds"),
+        ({"a": (4, 5, 6), "b": (3, 4, 5)}, 1, "undecided: holds in 1 of 2 runs, undecided in 1"),
+        ({"a": (3, 3, 3), "b": (1, 1, 1)}, 1, "does not hold: holds in 1 of 2 runs"),
+        # Two of three hold, and it may be all three: 0.6 x 3 = 1.8 and 0.7 x 3 = 2.1.
+        ({"a": (3, 3, 3), "b": (3, 3, 3), "c": (3, 4, 5)}, 0.6, "holds: holds in 2 of 3 runs, undecided in 1"),
+        ({"a": (3, 3, 3), "b": (3, 3, 3), "c": (3, 4, 5)}, 0.7, "undecided: holds in 2 of 3 runs, undecided in 1"),
+        ({"a": (3, 3, 3), "b": (3, 3, 3), "c": (1, 1, 1)}, 0.7, "does not hold: holds in 2 of 3 runs"),
+    ],
+)
+def test_of_several_runs_each_has_a_word(values, share, told):
+    found = outcome(values, share=share)
+    assert (str(found.direction), found.runs) == (told, len(values))
 
 
 def test_a_size_lies_in_the_range_around_what_was_published():
-    size = {"of": "ratio()", "published": 4, "tolerance": "25%", "because": "x"}
-    # 3 to 5. Mean 4, standard deviation 1, t = 4.3027: 4.3027 x 1 / sqrt 3 = 2.484.
+    size = {"of": "ratio()", "published": 4, "tolerance": "75%", "because": "x"}
+    # 1 to 7. Mean 4, standard deviation 1, t = 4.3027: 4.3027 x 1 / sqrt 3 = 2.484.
     found = outcome({"a": (3, 4, 5)}, size=size, direction=None)
     assert (found.size.word, found.direction) == ("holds", None)
     assert (found.ours.mean, found.ours.ci95) == (4, pytest.approx(2.484, abs=5e-4))
-    assert outcome({"a": (3, 4, 5.1)}, size=size, direction=None).size.word == "differs by seed"
+    # 2 to 6 and 1.516 to 6.484; 7.516 to 12.484 is outside of 1 to 7.
+    near = outcome({"a": (3, 4, 5)}, size=size | {"tolerance": "50%"}, direction=None).size
+    assert str(near) == "undecided: interval 1.52 to 6.48 contains the limit 2.00 and 6.00"
+    assert outcome({"a": (9, 10, 11)}, size=size, direction=None).size.word == "does not hold"
+    assert str(outcome({"a": (3, 4, inf)}, size=size, direction=None).size) == "undecided: true in 2 of 3 starts"
     # Of several runs the median of the means, and no interval.
     several = outcome({"a": (3, 4, 5), "b": (1, 1, 1), "c": (9, 9, inf)}, size=size, direction=None)
     assert (several.size.word, several.ours.mean, several.ours.ci95) == ("does not hold", 4, None)
@@ -94,10 +169,39 @@ def test_runs_with_names_are_looked_at_together():
     values = {"x": (8, 8, 8), "y": (2, 2, 5)}
     direction = "ratio(of='x') > 3 * ratio(of='y')"
     found = outcome(values, direction=direction, named=True)
-    # 8 > 6, 8 > 6, 8 < 15.
-    assert found.direction.word == "differs by seed"
+    # 8 - 6, 8 - 6, 8 - 15: mean -1, s = 5.196, half width 12.9.
+    assert found.direction.word == "undecided"
     # Mean of 2, 2, 5 is 3.
     assert [(text, ours.mean) for text, ours in found.sides] == [('ratio(of="x")', 8), ('3 * ratio(of="y")', 9)]
+
+
+def test_arithmetic_is_decided_without_a_run():
+    assert str(outcome({}, direction="2 * 1514 < 4000").direction) == "holds"
+    found = outcome({}, direction="2 * 1514 > 4000")
+    assert (str(found.direction), found.runs, found.seeds) == ("does not hold", 0, 0)
+    each = claimed("d/a", "holds")
+    assert (each.counted, replace(each, claim=replace(each.claim, arithmetic=True)).counted) == (
+        "holds",
+        "holds by arithmetic",
+    )
+    assert (
+        replace(claimed("d/a", "does not hold"), claim=replace(each.claim, arithmetic=True)).counted == "does not hold"
+    )
+    counts = [("d", "holds"), ("d", "holds by arithmetic"), ("d", "holds by arithmetic")]
+    assert counted(counts) == (
+        ["document", "claims", "holds", "holds by arithmetic", "does not hold", "undecided", "cannot be decided",
+         "cannot be run here"],
+        [["d", "3", "1", "2", "0", "0", "0", "0"]],
+    )  # fmt: skip
+
+
+def test_a_cause_is_shown_only_with_a_source():
+    holds, fails = outcome({"a": (3, 3, 3)}), outcome({"a": (1, 1, 1)})
+    sourced = Cause("set-up", "It was longer.", None, (), "section 3")
+    assert verdict.cause_state(sourced, holds) == "shown"
+    assert verdict.cause_state(replace(sourced, source=None), holds) == "would explain"
+    assert verdict.cause_state(sourced, fails) == "not shown (does not hold)"
+    assert verdict.cause_state(replace(sourced, kind="open"), None) == "open"
 
 
 def test_what_could_not_be_done_is_told():
@@ -157,13 +261,13 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     )
     several = [claimed("d/a", "holds", cause=cause), claimed("d/b", "does not hold", "holds", cause)]
     several.append(claimed("e/c", verdict.CANNOT))
-    older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ("Nothing.",)))
+    older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ("Nothing.",), "its notes"))
     several.append(replace(older, cause=claimed("f/g", "holds").outcome))
-    known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
-    several.append(claimed("f/h", "differs by seed"))
+    known = {("d/a", "kernel"): expected.Recorded("undecided", "")}
+    several.append(claimed("f/h", "undecided"))
     known |= {
         ("f/g", "kernel"): expected.Recorded("holds", ""),
-        ("f/h", "kernel"): expected.Recorded("differs by seed", ""),
+        ("f/h", "kernel"): expected.Recorded("undecided", ""),
     }
     page, rows = written(tmp_path, several, known)
     assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 2 | 0 | 1 | 1 | 0 | 0 |\n" in page
@@ -177,17 +281,17 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
         "- **b**: It is. *Direction does not hold, size holds*. *Cause* (open): Nobody knows &lt;why>. "
         "*Tried*: Another seed.",
         "- **g**: It is. *Does not hold*. Kernel: holds. *Cause* (version): It was older.",
-        "- **h**: It is. *Differs by seed*.",
+        "- **h**: It is. *Undecided*.",
     ]
     # Both engines decide d/a, f/g and f/h, the last alike.
     assert re.findall(r"name them \| (\d+) \| (\d+) \|", page) == [("3", "1")]
     assert "today" not in page
     assert [(row["document"], row["claim"], row["direction"], row["kernel_direction"]) for row in rows] == [
-        ("d", "a", "holds", "differs by seed"),
+        ("d", "a", "holds", "undecided"),
         ("d", "b", "does not hold", ""),
         ("e", "c", verdict.CANNOT, ""),
         ("f", "g", "does not hold", "holds"),
-        ("f", "h", "differs by seed", "differs by seed"),
+        ("f", "h", "undecided", "undecided"),
     ]
     assert [row["explanation"] for row in rows] == ["", cause.says, "", "It was older.", ""]
     assert [row["tried"] for row in rows] == ["", " ".join(cause.tried), "", "Nothing.", ""]

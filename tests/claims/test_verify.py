@@ -33,13 +33,15 @@ claims:
     where: {section: 2}
     runs: tiny/one/cubic-*
     direction: total_goodput() > "4 Mbit/s"
+    mutation: {set: {network.bottleneck.rate: 3mbit}}
   - id: longer
     says: The longer path has half the RTT of the shorter one.
     where: {section: 3}
     runs: {short: tiny/one/cubic-10ms, long: tiny/one/cubic-40ms}
     size: {of: ping_mean(of="long") / ping_mean(of="short"), published: 0.5, tolerance: 10%, because: It says half.}
     cause:
-      kind: set-up
+      kind: measure
+      source: The figure has the axes the other way round.
       says: The other way round it is true that it is shorter.
       direction: ping_mean(of="long") > ping_mean(of="short")
   - id: refused
@@ -71,7 +73,7 @@ def verify(catalog, cli, monkeypatch):
     """Call `bakeoff verify` there."""
     monkeypatch.chdir(catalog / "work")
     monkeypatch.setenv("BAKEOFF_CATALOG", str(catalog / "catalog"))
-    return lambda *words: cli("verify", *words, "-j", "1")
+    return lambda *words: cli("verify", *(() if "--seeds" in words else ("--seeds", "3")), *words, "-j", "1")
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ def test_verdicts_are_computed_printed_and_kept(verify, recorded, monkeypatch):
         "tiny/line,sim,cannot be run here,cannot be run here",
     ]
     assert re.search(r"size +holds +published 10ms \(accepted 9\.0 to 11\.0 ms\); ours 10\.0", out)
-    assert "cause      set-up, shown" in out
+    assert "cause      measure, shown" in out
     assert "cannot be run here: flows[0].cc: cc 'nosuch': unknown congestion control 'nosuch'" in out
     assert "cannot be run here: it needs a real line" in out
     # Two claims hold, one does not, two cannot be run.
@@ -170,8 +172,33 @@ def test_it_turns_red_when_something_is_broken(verify, recorded, setting, patter
     assert f"differs: {turned}" in err
 
 
+def test_a_change_counts_the_verdicts_that_turn(verify, recorded):
+    # At 20 Mbit/s both flows fill more than 4 Mbit/s still; the base RTT is what was set.
+    code, _, err = verify("rtt", "--set", "network.bottleneck.rate=20mbit")
+    assert (code, err.splitlines()[-1]) == (0, "0 of 1 claims have another verdict than the recorded one")
+    code, _, err = verify("full", "--set", "network.bottleneck.rate=3mbit")
+    assert (code, err.splitlines()[-1]) == (1, "1 of 1 claims have another verdict than the recorded one")
+
+
+def test_a_mutated_claim_must_not_hold(verify, recorded, catalog):
+    before = recorded.read_text()
+    code, out, _ = verify("--mutations", "--quiet")
+    # 3 Mbit/s cannot carry 4: the one claim with a mutation does not hold any more.
+    assert (code, out.splitlines()[-1].split()) == (0, ["tiny", "1", "0", "1", "0", "0", "0"])
+    path = catalog / "catalog/claims/tiny.yaml"
+    try:
+        path.write_text(CLAIMS.replace("{network.bottleneck.rate: 3mbit}", "{network.bottleneck.rate: 6mbit}"))
+        code, _, err = verify("--mutations", "--quiet")
+        assert code == 1
+        assert "mutation: tiny/full: 'holds'; expected 'does not hold'" in err
+        assert json.loads(verify("--mutations", "--json")[1])["survivors"] == ["tiny/full"]
+    finally:
+        path.write_text(CLAIMS)
+    assert recorded.read_text() == before
+
+
 def test_python_gets_the_same_verdicts(verify, recorded):
-    found = bakeoff.verify("tiny/longer", jobs=1)
+    found = bakeoff.verify("tiny/longer", seeds=3, jobs=1)
     assert [(each.claim.name, each.outcome.size.word) for each in found.decided] == [("tiny/longer", "does not hold")]
     assert (found.differences, found.unrecorded) == ([], [])
 
@@ -190,8 +217,10 @@ def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
     ("words", "message"),
     [
         (["nothing-such"], "'nothing-such': no such claim; expected for example"),
-        (["--seeds", "2"], "Invalid value for '--seeds'"),
+        (["--seeds", "1"], "Invalid value for '--seeds'"),
         (["--set", "network.rtt=20ms", "--record"], "--set: not valid with --record"),
+        (["--mutations", "--record"], "--mutations: not valid with --record"),
+        (["tiny/rtt", "--mutations"], "--mutations: none of these claims has a mutation"),
         (["--dry-run", "--record"], "--dry-run: not valid with --record"),
         (["tiny/rtt", "--write-docs"], "--write-docs: needs all claims"),
         (["--engine", "none"], "unknown engine 'none'"),

@@ -13,13 +13,13 @@ from bakeoff import campaign, engines, results
 from bakeoff.arguments import check
 from bakeoff.campaign import Execution, Report
 from bakeoff.campaign.store import place
-from bakeoff.claims import expected
+from bakeoff.claims import SEEDS, expected
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.today import SUFFIX, claims_and_runs
 from bakeoff.claims.verdict import decide, of_claims
-from bakeoff.errors import CampaignError
+from bakeoff.errors import CampaignError, UsageError
 from bakeoff.results import Request
 from bakeoff.version import MODEL_EPOCH
 
@@ -71,7 +71,7 @@ def verify(
     pattern: str | None = None,
     *,
     engine: str = "sim",
-    seeds: int = 3,
+    seeds: int = SEEDS,
     settings: Mapping[str, Any] | None = None,
     today: bool = False,
     jobs: int | None = None,
@@ -105,6 +105,17 @@ def runs_of(
     if today:
         return claims_and_runs(claims, seeds, dict(settings))
     return list(claims), required_runs([claim for claim in claims if claim.statement], seeds, dict(settings))
+
+
+def mutated(claims: Sequence[Claim]) -> list[Claim]:
+    """Those of the claims that have a mutation, each with its mutation as its statement and without a cause.
+
+    BakeoffError if there is none.
+    """
+    found = [replace(each, statement=each.mutation, cause=None) for each in claims if each.mutation is not None]
+    if not found:
+        raise UsageError("--mutations: none of these claims has a mutation; expected a claim with 'mutation'")
+    return found
 
 
 def costs(wanted: Wanted, execution: Execution, *, today: bool = False) -> list[EngineCost]:

@@ -49,6 +49,12 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     A number in its base unit, or whether a comparison holds. BakeoffError says what is wrong in the expression, or
     which measure could not be taken and why.
     """
+    expression, values = taken(results, text)
+    return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
+
+
+def taken(results: Result | Mapping[str, Result], text: str) -> tuple[Expression, Values]:
+    """The checked expression, and what its measures give; BakeoffError as for `measure`, except for measures."""
     runs = dict(results) if isinstance(results, Mapping) else {None: results}
     names = [name for name in runs if name is not None]
     try:
@@ -60,7 +66,7 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
     if len(values) < len(expression.calls):
         raise ClaimError(f"{text}: no run; expected the name of a run")
-    return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
+    return expression, values
 
 
 def number_of(text: str) -> Expression:

@@ -51,7 +51,7 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
     engine = kind(next(iter(known.values())).record.engine)
 
     def is_there(statement: Statement) -> bool:
-        return statement.engine in (None, engine) and _has_runs(statement, names)
+        return bool(statement.runs) and statement.engine in (None, engine) and _has_runs(statement, names)
 
     about = [claim for claim in load() if claim.statement is not None and is_there(claim.statement)]
     found = required_runs([_without_lost_cause(claim, is_there) for claim in about], seeds)

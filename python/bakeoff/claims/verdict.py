@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.claims import over_starts
 from bakeoff.claims.expression import Call, Expression, Values
 from bakeoff.errors import MeasureError
 from bakeoff.measure import ends, interval
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Claim, Statement
+    from bakeoff.claims.over_starts import Judged
     from bakeoff.claims.required_runs import RequiredRuns
 
 HOLDS: Final = "holds"
 NOT: Final = "does not hold"
-DIFFERS: Final = "differs by seed"
+UNDECIDED: Final = "undecided"
 CANNOT: Final = "cannot be run here"
-UNDECIDED: Final = "cannot be decided"
-WORDS: Final = (HOLDS, NOT, DIFFERS, CANNOT, UNDECIDED)
+FAILED: Final = "cannot be decided"
+WORDS: Final = (HOLDS, NOT, UNDECIDED, CANNOT, FAILED)
+ARITHMETIC: Final = "holds by arithmetic"
+"""What tables count a claim under that follows from numbers alone."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,23 @@ class Decided:
         """One verdict for the claim: the worse of direction and size."""
         return worse([part.word for part in (self.outcome.direction, self.outcome.size) if part is not None])
 
+    @property
+    def counted(self) -> str:
+        """The word that tables count the claim under: one of `WORDS`, or `ARITHMETIC`."""
+        return counted(self.word, self.claim)
 
-_SEVERITY: Final = (HOLDS, DIFFERS, NOT, UNDECIDED, CANNOT)
+
+def word_of(truth: bool | None) -> str:
+    """The verdict of a predicate; None is undecided."""
+    return UNDECIDED if truth is None else HOLDS if truth else NOT
+
+
+def counted(word: str, claim: Claim) -> str:
+    """The word that tables count a claim with this verdict under."""
+    return ARITHMETIC if claim.arithmetic and word == HOLDS else word
+
+
+_SEVERITY: Final = (HOLDS, UNDECIDED, NOT, FAILED, CANNOT)
 
 
 def worse(outcomes: Iterable[str]) -> str:
@@ -117,12 +137,16 @@ def worse(outcomes: Iterable[str]) -> str:
     return max(outcomes, key=_SEVERITY.index)
 
 
+SHOWN: Final = "shown"
+WOULD_EXPLAIN: Final = "would explain"
+
+
 def cause_state(cause: Cause, outcome: Outcome | None) -> str:
-    """`shown`, `not shown` or `open`, and why not."""
+    """`shown`, `would explain` (no source says that the document had it), `not shown` or `open`, and why not."""
     if outcome is None:
         return "open"
     if outcome.holds:
-        return "shown"
+        return SHOWN if cause.source else WOULD_EXPLAIN
     reasons = [part for part in (outcome.direction, outcome.size) if part is not None and part.word != HOLDS]
     text = f"not shown ({'; '.join(map(str, reasons))})"
     return f"open, {text}" if cause.kind == "open" else text
@@ -156,31 +180,39 @@ def decide(
     """The verdicts on a statement.
 
     `paths` has the results folder of each run by its key, `values` what was measured there, `refused` and `failed` the
-    reasons for runs without one. A predicate about each of several runs is true for a seed if it is for `share` of
-    them. True for all seeds: it holds; for none: it does not; else it differs by seed.
+    reasons for runs without one. A predicate about each of several runs has a verdict for each; it holds if it does
+    for `share` of them.
     """
     statement = found.statement
     every = [run for runs in found.runs.values() for run in runs]
-    seeds = min(len(runs) for runs in found.runs.values())
+    seeds = min((len(runs) for runs in found.runs.values()), default=0)
     verdict = None
-    for reasons, word in ((refused, CANNOT), (failed, UNDECIDED)):
+    for reasons, word in ((refused, CANNOT), (failed, FAILED)):
         stopped = next((run.key for run in every if run.key in reasons), None)
         if stopped is not None and verdict is None:
             verdict = Verdict(word, reasons[stopped])
     if verdict is not None:
         direction, size = (verdict if part else None for part in (statement.direction, statement.size))
         return Outcome(direction, size, None, (), len(found.runs), seeds)
-    table = [[_gathered(found, names, seed, paths, values) for seed in range(seeds)] for names in _together(found)]
+    table: list[list[Values]] = [
+        [_gathered(found, names, seed, paths, values) for seed in range(seeds)] for names in _together(found)
+    ]
+    if not found.runs:
+        table = [[{}]]
     size = ours = None
     if statement.size is not None:
-        size = _verdict(table, statement.size.of, statement.share, statement.size.holds)
+        size = _verdict(table, statement.share, partial(over_starts.size, statement.size, holds=statement.holds))
         ours = _ours(table, statement.size.of)
     sides = []
+    direction = None
+    if statement.direction is not None:
+        judge = partial(over_starts.direction, statement.direction, holds=statement.holds)
+        direction = _verdict(table, statement.share, judge)
     for text, node in statement.direction.sides if statement.direction else ():
         side = _ours(table, Expression(text, node))
         sides += [(text, side)] if side else []
     return Outcome(
-        direction=_verdict(table, statement.direction, statement.share) if statement.direction else None,
+        direction=direction,
         size=size,
         ours=ours,
         sides=tuple(sides),
@@ -206,26 +238,19 @@ def _gathered(
     return gathered
 
 
-def _verdict(
-    table: Sequence[Sequence[Values]],
-    expression: Expression,
-    share: float,
-    holds: Callable[[float], bool] | None = None,
-) -> Verdict:
-    """By seed, whether the predicate is true for enough of the runs."""
-    by_run: list[list[bool]] = []
+def _verdict(table: Sequence[Sequence[Values]], share: float, judge: Callable[[Sequence[Values]], Judged]) -> Verdict:
+    """A word for each run over its seeds, and whether enough of them hold."""
     try:
-        for row in table:
-            if holds is None:
-                by_run.append([expression.truth(values) for values in row])
-            else:
-                by_run.append([holds(expression.number(values)) for values in row])
+        judged = [judge(row) for row in table]
     except MeasureError as error:
-        return Verdict(UNDECIDED, str(error))
-    by_seed = [sum(run) >= share * len(by_run) - 1e-9 for run in zip(*by_run, strict=True)]
-    word = HOLDS if all(by_seed) else DIFFERS if any(by_seed) else NOT
-    right = sum(all(run) for run in by_run)
-    return Verdict(word, f"true in {right} of {len(by_run)} runs" if word != HOLDS and len(by_run) > 1 else None)
+        return Verdict(FAILED, str(error))
+    right, undecided = (sum(each.truth is word for each in judged) for word in (True, None))
+    enough = share * len(judged) - 1e-9
+    word = HOLDS if right >= enough else UNDECIDED if right + undecided >= enough else NOT
+    if len(judged) == 1:
+        return Verdict(word, judged[0].why)
+    told = f"holds in {right} of {len(judged)} runs" + (f", undecided in {undecided}" if undecided else "")
+    return Verdict(word, told if right < len(judged) else None)
 
 
 def _ours(table: Sequence[Sequence[Values]], expression: Expression) -> Ours | None:

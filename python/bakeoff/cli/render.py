@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.claims import SEEDS
 from bakeoff.cli.options import Jobs
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.render.page import Page
-
-SEEDS: Final = 3
-"""As many as `bakeoff verify` does."""
 
 
 def render(

@@ -73,7 +73,7 @@ def _verdicts() -> dict[tuple[str, str], Counter[str]]:
     """By suite and engine, how many claims have which recorded verdict, the worse of direction and size."""
     from bakeoff.claims import expected
     from bakeoff.claims.claim import load
-    from bakeoff.claims.verdict import worse
+    from bakeoff.claims.verdict import counted, worse
 
     known = expected.load()
     found: dict[tuple[str, str], Counter[str]] = {}
@@ -83,7 +83,7 @@ def _verdicts() -> dict[tuple[str, str], Counter[str]]:
         of = {wanted.pattern.partition("/")[0] for wanted in claim.statement.runs}
         for engine in ENGINES:
             recorded = known.get((claim.name, engine))
-            word = worse([part for part in recorded if part]) if recorded else "not recorded"
+            word = counted(worse([part for part in recorded if part]), claim) if recorded else "not recorded"
             for suite in of:
                 found.setdefault((suite, engine), Counter())[word] += 1
     return found
@@ -103,5 +103,5 @@ def _columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
         found.append(Column(engine, ["-" if count is None else str(count) for count in counts], keep=5))
     for at, word in enumerate(outcomes):
         cells = [str(row["claims"]["sim"].get(word, "")) for row in rows]
-        found.append(Column(("claims:\n" if not at else "\n") + "\n".join(word.rsplit(" by ", 1)), cells, keep=4))
+        found.append(Column(("claims:\n" if not at else "\n") + word, cells, keep=4))
     return found

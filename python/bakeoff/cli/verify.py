@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.claims import SEEDS
 from bakeoff.cli import complete
 from bakeoff.cli.options import (
     Dask,
@@ -28,12 +29,11 @@ from bakeoff.cli.options import (
 from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from bakeoff.api.do_verify import EngineCost
+    from bakeoff.api.do_verify import EngineCost, Verdicts
     from bakeoff.campaign import Execution, Report
+    from bakeoff.claims.verdict import Decided
     from bakeoff.results import Request
     from bakeoff.scenario import Run
-
-SEEDS: Final = 3
 
 
 def verify(
@@ -50,7 +50,7 @@ def verify(
     engine: Engine = "sim",
     kernel: Kernel = None,
     inventory: Inventory = None,
-    seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions per run, with seeds 1 to N.")] = SEEDS,
+    seeds: Annotated[int, typer.Option(min=2, help="Repetitions per run, with seeds 1 to N.")] = SEEDS,
     today: Annotated[
         bool, typer.Option("--today", help="Claims that name versions, with today's algorithms instead.")
     ] = False,
@@ -64,6 +64,12 @@ def verify(
     ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="Write the verdicts to the catalog's claims/expected.csv.")
+    ] = False,
+    mutations: Annotated[
+        bool,
+        typer.Option(
+            "--mutations", help="Run the claims' mutations instead; exit with 1 if a mutated claim still holds."
+        ),
     ] = False,
     write_docs: Annotated[
         bool,
@@ -83,11 +89,12 @@ def verify(
 
     \b
     Examples:
-      bakeoff verify                                   every claim, three seeds
+      bakeoff verify                                   every claim, five seeds
       bakeoff verify sce-l4s-bakeoff                   claims of one document
-      bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
+      bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 10
       bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
       bakeoff verify --today                           with today's Prague, CUBIC and queues
+      bakeoff verify l4s-tests --mutations             whether its claims can fail
       bakeoff verify --engine kernel --dry-run         the cost of the missing runs
       bakeoff verify s3-prague-over-cubic-10ms --set 'network.bottleneck.0.qdisc=fq_codel flows 1 target 20ms'
                                                        override a value
@@ -103,13 +110,17 @@ def verify(
     from bakeoff.tables import claim_report as shown
     from bakeoff.tables import findings
 
+    _check_options(
+        set_=bool(set_), today=today, mutations=mutations, dry_run=dry_run, record=record, write_docs=write_docs
+    )
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)
-    _check_options(changed=bool(set_), dry_run=dry_run, record=record, write_docs=write_docs, today=today)
     everything = load()
     chosen = select(everything, pattern)
     if write_docs and len(chosen) < len(everything):
         raise UsageError(f"--write-docs: needs all claims; expected no pattern, got '{pattern}'")
+    if mutations:
+        chosen = do_verify.mutated(chosen)
     engines.get(engine)
     execution = campaign.Execution(
         engine=engine, jobs=jobs or campaign.cores(), dask=dask, store=place(store), fresh=fresh
@@ -132,30 +143,35 @@ def verify(
         chosen,
         wanted,
         execution,
-        changed=bool(set_),
+        changed=bool(set_) or mutations,
         today=today,
         run=run,
         tell=lambda said: typer.echo(said, err=True),
     )
+    if mutations:
+        _tell_mutations(found.decided, engine, as_json=as_json, quiet=quiet)
+        return
     label = expected.label(engine, today=today)
-    decided, differ, new = found.decided, found.differences, found.unrecorded
     if record:
-        expected.record(decided, label)
-        differ, new = [], []
+        expected.record(found.decided, label)
+        found = do_verify.Verdicts(found.decided, [], [])
     if as_json:
-        typer.echo(json.dumps(shown.as_json(decided, differ, label), indent=2, ensure_ascii=False))
+        told = shown.as_json(found.decided, found.differences, label)
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
+        typer.echo(printable(shown.text(found.decided, quiet=quiet)), nl=False)
     if write_docs:
         named = {claim.name: claims_today.named(wanted[claim.statement]) for claim in chosen if claim.statement}
-        for path in findings.write_docs(decided, expected.load(), engine, Path(), named):
+        for path in findings.write_docs(found.decided, expected.load(), engine, Path(), named):
             typer.echo(f"wrote {path}", err=True)
-    _tell_differences(differ, new, label)
+    _tell_differences(found, label, changed=bool(set_))
 
 
-def _check_options(*, changed: bool, dry_run: bool, record: bool, write_docs: bool, today: bool) -> None:
+def _check_options(*, set_: bool, today: bool, mutations: bool, dry_run: bool, record: bool, write_docs: bool) -> None:
     """BakeoffError for options that exclude each other."""
-    if changed and (record or write_docs):
+    if mutations and (record or write_docs or set_ or today):
+        raise UsageError("--mutations: not valid with --record, --write-docs, --set or --today")
+    if set_ and (record or write_docs):
         raise UsageError("--set: not valid with --record or --write-docs, which need the catalog's own runs")
     if dry_run and (record or write_docs):
         raise UsageError("--dry-run: not valid with --record or --write-docs, which need verdicts")
@@ -163,14 +179,39 @@ def _check_options(*, changed: bool, dry_run: bool, record: bool, write_docs: bo
         raise UsageError("--today: not valid with --write-docs, which reads the recorded verdicts of today")
 
 
-def _tell_differences(differ: list[str], new: list[str], label: str) -> None:
-    """On standard error; ends with 1 if a verdict is another one than was recorded."""
+def _tell_differences(found: Verdicts, label: str, *, changed: bool) -> None:
+    """Verdicts that are not the recorded ones, on standard error; exit 1 if there are any."""
+    new, differ = found.unrecorded, found.differences
     if new:
-        more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-        typer.echo(f"no recorded verdict for {label}: {', '.join(new[:3])}{more}", err=True)
+        typer.echo(f"no recorded verdict for {label}: {_first(new)}", err=True)
     for line in differ:
         typer.echo(printable(f"differs: {line}"), err=True)
+    if changed:
+        turned = len({line.partition(":")[0] for line in differ})
+        typer.echo(f"{turned} of {len(found.decided)} claims have another verdict than the recorded one", err=True)
     if differ:
+        raise typer.Exit(1)
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _tell_mutations(decided: list[Decided], engine: str, *, as_json: bool, quiet: bool) -> None:
+    """The mutated claims with their verdicts; exit 1 if one still holds, or if its runs decide nothing."""
+    from bakeoff.claims.verdict import CANNOT, FAILED, HOLDS
+    from bakeoff.tables import claim_report as shown
+
+    survivors = [each.claim.name for each in decided if each.word in (HOLDS, FAILED, CANNOT)]
+    if as_json:
+        told = {**shown.as_json(decided, [], engine), "survivors": survivors}
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
+    for each in decided:
+        if each.claim.name in survivors:
+            typer.echo(printable(f"mutation: {each.claim.name}: '{each.word}'; expected 'does not hold'"), err=True)
+    if survivors:
         raise typer.Exit(1)
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, ValidationError, validate_call
 
-from bakeoff.claims import evaluate, expected
+from bakeoff.claims import evaluate, expected, over_starts
 from bakeoff.claims.expression import parse
-from bakeoff.claims.verdict import DIFFERS, HOLDS, NOT, Ours, worse
+from bakeoff.claims.verdict import Ours, word_of, worse
 from bakeoff.errors import MeasureError, RenderError
 from bakeoff.expressions import quantity
 from bakeoff.expressions.grammar import ExpressionError
@@ -36,6 +36,7 @@ from bakeoff.tables.rows import choose_references, rows
 from bakeoff.text.markdown import Markdown, code, escaped, label, paragraph, pipes
 
 if TYPE_CHECKING:
+    from bakeoff.claims.expression import Values
     from bakeoff.claims.verdict import Decided
     from bakeoff.render.finished_runs import FinishedRuns
     from bakeoff.render.page import Answer
@@ -184,9 +185,13 @@ class Functions:
         except ExpressionError as error:
             raise RenderError(f"measure: {error}") from None
         values = _by_seed(text, chosen)
-        if expression.unit == TRUTH:
-            return (HOLDS if all(values) else DIFFERS if any(values) else NOT), text
-        return Ours((tuple(values),), expression.unit, expression.limits), text
+        try:
+            if expression.unit == TRUTH:
+                return word_of(over_starts.direction(expression, values, "typical").truth), text
+            numbers = tuple(expression.number(each) for each in values)
+        except MeasureError as error:
+            raise RenderError(f"measure: '{text}': {error}") from None
+        return Ours((numbers,), expression.unit, expression.limits), text
 
     def _recorded(self, text: str, run: object, reference: str) -> Ours:
         """An expression of the numbers that a reference has of a run, over its seeds."""
@@ -363,8 +368,8 @@ def _several(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[float]:
-    """The expression's value for each seed that all runs have. BakeoffError if there is none, or no value."""
+def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[Values]:
+    """What the expression's measures give for each seed that all runs have. BakeoffError if there is none."""
     by_seed = {short: {int(one.run.seed): one for one in several} for short, several in chosen.items()}
     seeds = sorted(set[int].intersection(*map(set, by_seed.values())))
     if not seeds:
@@ -372,10 +377,7 @@ def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[f
     values = []
     for seed in seeds:
         runs = {short: of[seed] for short, of in by_seed.items() if short is not None}
-        try:
-            values.append(float(evaluate.measure(runs or by_seed[None][seed], text)))
-        except MeasureError as error:
-            raise RenderError(f"measure: '{text}': {error}") from None
+        values.append(evaluate.taken(runs or by_seed[None][seed], text)[1])
     return values
 
 

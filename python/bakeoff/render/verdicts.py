@@ -9,7 +9,7 @@ from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.stored import replaced
-from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, cannot, decide, of_claims
+from bakeoff.claims.verdict import FAILED, Decided, Outcome, Verdict, cannot, decide, of_claims
 from bakeoff.errors import RenderError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Verdicts:
         outcomes = {found.statement: decide(found, paths, values, refused, self._store.failed) for found in own}
         for statement, found in wanted.items():
             if statement not in outcomes:
-                verdict: Any = Verdict(UNDECIDED, f"it needs runs of the engine '{statement.engine}'")
+                verdict: Any = Verdict(FAILED, f"it needs runs of the engine '{statement.engine}'")
                 outcomes[statement] = Outcome(verdict, verdict, None, (), len(found.runs), self._seeds)
         return outcomes
 

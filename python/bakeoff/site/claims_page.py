@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.claims import stored
+from bakeoff.claims import SEEDS, stored
 from bakeoff.claims.verdict import WORDS, Decided
 from bakeoff.site.site_contents import sides
 from bakeoff.tables.claim_report import ClaimRow, claim_row, counted, verdicts
@@ -95,6 +95,7 @@ def render(claims: Claims, site: Site) -> str:
         "claims.html.j2",
         "",
         claims=claims,
+        usual_seeds=SEEDS,
         documents=documents,
         engines=engines,
         words=[word for word in WORDS if word in met],

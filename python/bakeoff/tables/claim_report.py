@@ -9,7 +9,17 @@ from math import isfinite
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, cause_state
+from bakeoff.claims.verdict import (
+    ARITHMETIC,
+    CANNOT,
+    FAILED,
+    HOLDS,
+    NOT,
+    SHOWN,
+    UNDECIDED,
+    WOULD_EXPLAIN,
+    cause_state,
+)
 from bakeoff.expressions import quantity
 from bakeoff.text.columns import WIDE, Column, fitted, terminal_width
 from bakeoff.text.markdown import Markdown, code, joined, pipes
@@ -19,7 +29,8 @@ if TYPE_CHECKING:
     from bakeoff.claims.verdict import Decided, Ours, Outcome, Verdict
 
 _WIDTH: Final = 110
-_HEADS: Final = (HOLDS, NOT, DIFFERS, UNDECIDED, CANNOT)
+_HEADS: Final = (HOLDS, ARITHMETIC, NOT, UNDECIDED, FAILED, CANNOT)
+"""The column of `ARITHMETIC` is left out where it is empty."""
 
 
 def text(several: Sequence[Decided], *, quiet: bool = False) -> str:
@@ -156,13 +167,12 @@ def counted(verdicts: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[s
     counts: dict[str, Counter[str]] = {}
     for document, word in verdicts:
         counts.setdefault(document, Counter())[word] += 1
-    rows = [
-        [name, str(found.total()), *(str(found[word]) for word in _HEADS)] for name, found in sorted(counts.items())
-    ]
+    total = sum(counts.values(), Counter[str]())
+    heads = [word for word in _HEADS if word != ARITHMETIC or total[word]]
+    rows = [[name, str(found.total()), *(str(found[word]) for word in heads)] for name, found in sorted(counts.items())]
     if len(rows) > 1:
-        total = sum(counts.values(), Counter[str]())
-        rows.append(["all", str(total.total()), *(str(total[word]) for word in _HEADS)])
-    return ["document", "claims", *_HEADS], rows
+        rows.append(["all", str(total.total()), *(str(total[word]) for word in heads)])
+    return ["document", "claims", *heads], rows
 
 
 def as_json(several: Sequence[Decided], differ: Sequence[str], engine: str) -> dict[str, Any]:
@@ -177,6 +187,8 @@ def as_json(several: Sequence[Decided], differ: Sequence[str], engine: str) -> d
                 "where": each.claim.where,
                 "needs": each.claim.needs,
                 "contradicts": list(each.claim.contradicts),
+                "arithmetic": each.claim.arithmetic,
+                "holds_for": each.claim.statement.holds if each.claim.statement else None,
                 **_outcome(each.outcome, each.claim.statement.size if each.claim.statement else None),
                 "cause": _cause(each),
             }
@@ -221,6 +233,7 @@ def _cause(each: Decided) -> dict[str, Any] | None:
     return {
         "kind": cause.kind,
         "says": cause.says,
+        "source": cause.source,
         "verdict": cause_state(cause, each.cause),
         "tried": list(cause.tried),
         "test": tested,
@@ -228,8 +241,8 @@ def _cause(each: Decided) -> dict[str, Any] | None:
 
 
 def verdicts(several: Iterable[Decided]) -> list[tuple[str, str]]:
-    """The document of each claim, and the worse of the verdicts of its direction and its size."""
-    return [(each.claim.document, each.word) for each in several]
+    """The document of each claim, and the word that it is counted under."""
+    return [(each.claim.document, each.counted) for each in several]
 
 
 def counts(verdicts: Iterable[tuple[str, str]]) -> str:
@@ -249,7 +262,9 @@ def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     if cause.kind == "open":
         return "The cause is open."
     state = cause_state(cause, outcome)
-    return f"The cause lies in the {cause.kind}, {'as its test shows' if state == 'shown' else f'but it is {state}'}."
+    if state == WOULD_EXPLAIN:
+        return f"The {cause.kind} would explain it; no source says that the document had it."
+    return f"The cause lies in the {cause.kind}, {'as its test shows' if state == SHOWN else f'but it is {state}'}."
 
 
 def cause_test(each: Decided, *, markdown: bool = False) -> str:

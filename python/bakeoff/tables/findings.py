@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff import files
 from bakeoff.claims.expected import Known, Recorded, kind, words
 from bakeoff.claims.today import SUFFIX
-from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, worse
+from bakeoff.claims.verdict import CANNOT, FAILED, HOLDS, NOT, UNDECIDED, worse
 from bakeoff.errors import TableError
 from bakeoff.tables import claim_report
 from bakeoff.text.markdown import code, escaped, joined, pipes
@@ -45,6 +45,8 @@ class Finding:
     ours: tuple[tuple[str, str], ...]
     """Expression and value of what was measured; no expression beside a published number."""
     verdict: Recorded
+    counted: str
+    """The word that tables count the claim under."""
     elsewhere: Mapping[str, Recorded]
     """Recorded verdicts of other engines, and of every engine with today's algorithms (`sim-today`)."""
     versions: Sequence[str]
@@ -89,6 +91,7 @@ def _finding(each: Decided, elsewhere: Mapping[str, Recorded], versions: Sequenc
         published=published,
         ours=tuple((text, claim_report.value(ours)) for text, ours in sides),
         verdict=words(each),
+        counted=each.counted,
         elsewhere=elsewhere,
         versions=versions,
         cause=why,
@@ -122,12 +125,12 @@ def csv_text(several: Sequence[Finding]) -> str:
 
 
 def markdown(several: Sequence[Finding], engine: str) -> str:
-    """Counts, agreement with other engines, and an entry for each claim that does not hold or differs by seed."""
+    """Counts, agreement with other engines, and an entry for each claim that does not hold or is undecided."""
     today = kind(engine) + SUFFIX
-    counted = [(each.document, _word(each.verdict), _word(each.elsewhere.get(today, _NO_VERDICT))) for each in several]
+    counted = [(each.document, each.counted, _word(each.elsewhere.get(today, _NO_VERDICT))) for each in several]
     parts = [counts(counted), *_agreement(several, engine)]
     for document in dict.fromkeys(each.document for each in several):
-        own = [each for each in several if each.document == document and _word(each.verdict) in (NOT, DIFFERS)]
+        own = [each for each in several if each.document == document and _word(each.verdict) in (NOT, UNDECIDED)]
         if own:
             parts.append(f"### {document}\n\n" + "".join(_entry(each, engine) for each in own))
     return "\n".join(parts)
@@ -166,7 +169,7 @@ def _agreement(several: Sequence[Finding], engine: str) -> list[str]:
         ):
             by = [{**each.elsewhere, own: each.verdict} for each in several]
             pairs = [(each[ours], each[theirs]) for each in by if ours in each and theirs in each]
-            both = [(one, two) for one, two in pairs if not {CANNOT, UNDECIDED} & {*one, *two}]
+            both = [(one, two) for one, two in pairs if not {CANNOT, FAILED} & {*one, *two}]
             if pairs:
                 rows.append([says, str(len(both)), str(sum(one == two for one, two in both))])
         heads = ["algorithms", f"claims that `{own}` and `{other}` decide", "equal verdicts"]
