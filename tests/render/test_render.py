@@ -38,8 +38,9 @@ claims:
     runs: {short: tiny/one/10ms, long: tiny/one/40ms}
     size: {of: ping_mean(of="long") / ping_mean(of="short"), published: 0.5, tolerance: 10%, because: It says half.}
     cause:
-      kind: set-up
+      kind: measure
       says: It is longer.
+      source: The figure has the axes the other way round.
       direction: ping_mean(of="long") > ping_mean(of="short")
   - id: full
     says: Both flows together fill the line at any RTT.
@@ -193,10 +194,10 @@ def test_claims_are_decided_from_the_results(render):
     assert (code, lines[0]) == (0, "holds")
     assert re.fullmatch(r"\*\*does not hold\*\* \(measured: [0-9.]+( ± [0-9.]+)?; published: 0.5 \(± 10%\)\)", lines[1])
     assert lines[2].startswith(
-        'The cause lies in the set-up, as its test shows. It is longer. The test gives `ping_mean(of="long")` '
+        'The cause lies in the measure, as its test shows. It is longer. The test gives `ping_mean(of="long")` '
     )
     assert lines[3] == f"- The longer path has half the RTT of the shorter one. {lines[2]}"
-    assert lines[6] == "| longer | does not hold | set-up, shown |"
+    assert lines[6] == "| longer | does not hold | measure, shown |"
     assert lines[8] == "| line | cannot be run here | it needs a real line |"
     # One holds, one does not, one cannot be run.
     assert lines[-1] == "| tiny | 3 | 1 | 1 | 0 | 0 | 1 |"
