@@ -94,7 +94,7 @@ def render(done, cli, tmp_path, monkeypatch):
     def call(text, *options):
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / "in/page.md").write_text(text)
-        words = ["render", "in/page.md", "--out", "out/", "-j", "1", *options]
+        words = ["render", "in/page.md", "--out", "out/", "--seeds", "3", "-j", "1", *options]
         code, _, err = cli(*words, *([] if "--check" in options else ["--results", str(done / "runs")]))
         page = tmp_path / "out/page.md"
         return code, page.read_text() if page.exists() else None, err
