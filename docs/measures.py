@@ -20,9 +20,9 @@ _HEAD: Final = """# Measures
 A [measure](glossary.md#bakeoff) is a number computed from one run. It has the same name in [claims](claims.md),
 `--until`, `--adaptive`, `plot --measure`, [compare](compare.md), the references and Python (`r.measure("jain")`).
 
-The unit is in brackets. The column is the name in [tables](tables.md) and conditions; rows of runs put the object in
-front (`flow1_goodput_bps`).
-Values are in base units, over the measurement window unless the definition differs. `[queue]` is optional: the default
+The unit is in brackets. The column is the name in [tables](tables.md) and conditions; rows of runs prefix the object
+(`flow1_goodput_bps`).
+Values are in base units, by default over the measurement window. `[queue]` is optional: the default
 is the first flow's bottleneck. `begin=` and `end=` (seconds) set another window. `_p50` is the median.
 
 This page is generated from `bakeoff.measure.functions` by `python docs/measures.py`.
@@ -38,7 +38,7 @@ def page() -> str:
         lines = "".join(_line(list(family)) for _, family in groupby(named, _family))
         parts.append(f"## {title}\n\n{lines}")
     former = [f"- {_codes(each.aliases)}: now {code(each.name)}\n" for each in CATALOGUE.names.values() if each.aliases]
-    parts.append("## Former names\n\nThey still work, with a warning.\n\n" + "".join(former))
+    parts.append("## Former names\n\nValid, with a warning.\n\n" + "".join(former))
     return "\n".join(parts)
 
 

@@ -65,7 +65,7 @@ class StandIn:
     def parts_of(self, metrics: Collection[str]) -> Parts:
         return {key: columns for key, columns in self.parts.items() if key[2] in metrics}
 
-    def trace_parts(self) -> Parts:
+    def trace_parts(self, metrics: Collection[str] | None = None) -> Parts:
         raise BakeoffError("has no trace")
 
 

@@ -153,7 +153,9 @@ def verdicts(
         paths, values, refused, failed = _measured(
             several, replace(execution, engine=name), run, tell, _root(name, today=today)
         )
-        outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
+        for found in several:
+            lost = {**found.unobservable(name), **refused}
+            outcomes[found.statement] = decide(found, paths, values, lost, failed)
     decided = of_claims(list(claims), outcomes)
     differ = [] if changed and not known else expected.differences(decided, known, label)
     new = expected.unrecorded([each for each in decided if each.claim.statement], known, label)
@@ -164,7 +166,8 @@ def _by_engine(wanted: Wanted, engine: str) -> dict[str, list[RequiredRuns]]:
     """The statements by the engine that does their runs: the one that was asked for, or the one that a cause names."""
     found: dict[str, list[RequiredRuns]] = {}
     for statement, each in wanted.items():
-        found.setdefault(statement.engine or engine, []).append(each)
+        name = statement.engine or engine
+        found.setdefault(name, []).append(each if name == "sim" else each.untraced())
     return found
 
 
@@ -173,7 +176,8 @@ def _possible(several: list[RequiredRuns], engine: str) -> tuple[list[Run], dict
     runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
     can, refused = campaign.accepted(list(runs.values()), engine, exact=True)
     # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
-    decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
+    able = [found for found in several if not found.unobservable(engine)]
+    decidable = {key for found in able if not (keys := found.keys()) & refused.keys() for key in keys}
     return [run for run in can if run.key in decidable], refused
 
 

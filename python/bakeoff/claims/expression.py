@@ -103,7 +103,13 @@ class _Measures(Grammar):
         return self._leaf(measure, *self._arguments(measure, places, dict(named), words), words)
 
     def _leaf(self, measure: Measure, arguments: tuple[tuple[str, Argument], ...], of: str | None, words: str) -> Leaf:
-        return Leaf(Call(measure.name, arguments, of, words), measure.unit, measure.bounds, words)
+        unit, bounds = measure.unit, measure.bounds
+        if measure.kind_of is not None:
+            try:
+                unit, bounds = measure.kind_of(dict(arguments))
+            except MeasureError as error:
+                raise ExpressionError(f"'{words}': {error}") from None
+        return Leaf(Call(measure.name, arguments, of, words), unit, bounds, words)
 
     def _under_utilisation(self, places: Sequence[Node], named: Mapping[str, Node], words: str) -> Node:
         """`under_utilisation(of=, baseline=)`: the goodput of the one less that of the other."""
@@ -141,12 +147,12 @@ class _Measures(Grammar):
         match parameter.kind:
             case "flow" if isinstance(node, Constant) and isinstance(node.value, float) and node.value.is_integer():
                 return int(node.value)
-            case "flow" | "flows" | "probe" | "queue" | "delayed":
+            case "flow" | "flows" | "probe" | "queue" | "delayed" | "word":
                 return _text(node, parameter.name)
         found = self.number(node)
         if not isinstance(found, Constant) or not isinstance(found.value, float):
             raise ExpressionError(f"'{node.text}': {parameter.name} is a measure; expected a constant")
-        if found.unit not in (None, parameter.kind):
+        if parameter.kind != "any" and found.unit not in (None, parameter.kind):
             form = "a time such as '20s'" if parameter.kind == "s" else "a number"
             raise ExpressionError(f"{parameter.name}: '{node.text}'; expected {form}")
         return found.value

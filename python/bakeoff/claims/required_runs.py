@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.claim import Claim, Statement, Wanted
 from bakeoff.claims.expression import Call
 from bakeoff.errors import BakeoffError, ClaimError, MeasureError
-from bakeoff.measure.functions import CATALOGUE, check_names
+from bakeoff.measure.functions import CATALOGUE, check_names, needs_trace
+from bakeoff.measure.of_control import is_traced_only
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean
+from bakeoff.scenario.observe import observe
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -31,6 +33,30 @@ class RequiredRuns:
     def each(self) -> bool:
         """Whether the predicates are about each run, and not about all of them together."""
         return self.statement.each
+
+    @property
+    def traced(self) -> bool:
+        """Whether a measure needs `--trace cc`, on the simulator."""
+        return any(needs_trace(CATALOGUE[call.measure]) for call in self._all_calls)
+
+    @property
+    def _all_calls(self) -> list[Call]:
+        return [call for expression in expressions(self.statement) for call in expression.calls]
+
+    def untraced(self) -> RequiredRuns:
+        """The same runs without a trace, for the engines that record none."""
+        return replace(self, runs={name: [_without_trace(run) for run in runs] for name, runs in self.runs.items()})
+
+    def unobservable(self, engine: str) -> dict[str, str]:
+        """By key the runs of which an engine does not record what the statement measures, with the reason."""
+        lost = [
+            call for call in self._all_calls
+            if needs_trace(CATALOGUE[call.measure]) and is_traced_only(dict(call.arguments))
+        ]  # fmt: skip
+        if engine == "sim" or not lost:
+            return {}
+        reason = f"'{lost[0]}' needs a trace of the congestion control; expected --engine sim"
+        return dict.fromkeys(self.keys(), reason)
 
     def keys(self) -> set[str]:
         """The keys of all these runs."""
@@ -93,7 +119,26 @@ def required_runs(
                 runs[wanted.short or name] = expanded[_key(changed)][name]
         found[each] = RequiredRuns(each, runs)
     _check(found.values())
-    return found
+    return _observed(found)
+
+
+def _observed(found: dict[Statement, RequiredRuns]) -> dict[Statement, RequiredRuns]:
+    """With traces of the runs that a statement needs them of: one result of such a run serves all statements."""
+    traced = {key for each in found.values() if each.traced for key in each.keys()}  # noqa: SIM118 (a method)
+    if not traced:
+        return found
+
+    def of(run: Run) -> Run:
+        return observe(run, trace=["cc"]) if run.key in traced else run
+
+    return {
+        statement: replace(each, runs={name: [of(run) for run in runs] for name, runs in each.runs.items()})
+        for statement, each in found.items()
+    }
+
+
+def _without_trace(run: Run) -> Run:
+    return run.model_copy(update={"trace": []}) if run.trace else run
 
 
 def _expanded(names: set[str], seeds: int, changed: dict[str, Any], place: str | None) -> dict[str, list[Run]]:

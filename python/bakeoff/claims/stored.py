@@ -115,10 +115,12 @@ def _without_lost_cause(claim: Claim, is_there: Callable[[Statement], bool]) -> 
 
 
 def _holds_all(one: RequiredRuns, known: Mapping[str, Result]) -> bool:
-    """Whether every run is there, as the claim asks for it."""
+    """Whether every run is there, as the claim asks for it, and with a trace if it needs one."""
     for runs in one.runs.values():
         for run in runs:
             result = known.get(run.key)
-            if result is None or result.run.to_json() != run.to_json():
+            if result is None or (one.traced and not result.run.trace):
+                return False
+            if result.run.model_copy(update={"trace": []}).to_json() != run.model_copy(update={"trace": []}).to_json():
                 return False
     return True

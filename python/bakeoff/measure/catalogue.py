@@ -11,7 +11,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Final, Literal
@@ -31,14 +31,15 @@ DISPLAY: Final[Mapping[str, tuple[float, str]]] = {
 }  # fmt: skip
 """By base unit the factor and the unit of tables and axes."""
 
-Kind = Literal["flow", "flows", "probe", "queue", "delayed", "s", "1"]
-"""The type of an argument: one flow, a pattern of flows, a probe, a queue, a flow or probe, a time, a number."""
+Kind = Literal["flow", "flows", "probe", "queue", "delayed", "word", "s", "1", "any"]
+"""The type of an argument: one flow, a pattern of flows, a probe, a queue, a flow or probe, a word, a time, a number,
+a quantity of any unit."""
 Value = float | str | int | None
 
 _KINDS: Final[dict[str, Kind]] = {
     "flow": "flow", "flows": "flows", "probe": "probe", "queue": "queue", "name": "delayed",
     "begin": "s", "end": "s", "smooth": "s", "hold": "s", "base": "s", "over": "s", "after": "s", "within": "s",
-    "above": "s", "ratio": "1", "below": "1",
+    "above": "s", "ratio": "1", "below": "1", "variable": "word", "stat": "word",
 }  # fmt: skip
 """By the name of the function's parameter."""
 
@@ -97,6 +98,10 @@ class Measure:
     may_never: bool = False
     """Whether it is a time until an event that may not happen."""
     aliases: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    """Of parameters whose kind their name does not say."""
+    kind_of: Callable[[Mapping[str, Value]], tuple[Unit, tuple[float, float]]] | None = None
+    """Unit and bounds of a call, where they depend on its arguments. MeasureError for arguments that do not fit."""
 
     @property
     def column(self) -> str:
@@ -117,7 +122,7 @@ class Measure:
         return tuple(
             Parameter(
                 each.name,
-                _KINDS[each.name],
+                self.kinds.get(each.name) or _KINDS[each.name],
                 required=each.default is empty,
                 default=None if each.default is empty else each.default,
                 positional=each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD,

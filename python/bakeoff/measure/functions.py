@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.measure import of_flows, of_probes, of_queues, of_runs  # noqa: F401 (they add their entries)
+from bakeoff.measure import of_control, of_flows, of_probes, of_queues, of_runs  # noqa: F401 (they add their entries)
 from bakeoff.measure.measured_run import delayed_of, flow_of, flows_of, pair_of, probe_of
 from bakeoff.measure.registration import CATALOGUE
 
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from bakeoff.measure.catalogue import Kind, Measure
     from bakeoff.scenario.run import Run
 
-__all__ = ["CATALOGUE", "check_names"]
+__all__ = ["CATALOGUE", "check_names", "needs_trace"]
+
+
+def needs_trace(measure: Measure) -> bool:
+    """Whether a measure reads what `--trace cc` records."""
+    return measure.name == "cc"
 
 
 def check_names(measure: Measure, arguments: dict[str, Any], run: Run) -> None:
@@ -35,5 +40,7 @@ def check_names(measure: Measure, arguments: dict[str, Any], run: Run) -> None:
             looks[parameter.kind](value)
         elif parameter.kind == "probe":
             probe_of(run, value)
+    if measure.name == "cc":
+        of_control.check_variable(run, arguments["flow"], arguments["variable"])
     if measure.name in ("convergence", "meet"):
         pair_of(run)

@@ -33,6 +33,7 @@ class MeasuredRun:
         self.result = result
         self.document = result.run
         self._metrics = metrics
+        self._traced: dict[str, Samples] = {}
 
     @cached_property
     def summary(self) -> Summary:
@@ -48,6 +49,17 @@ class MeasuredRun:
     def samples(self) -> Samples:
         """The series of the metrics that are needed."""
         return Samples(self.result.parts_of(self._metrics))
+
+    @cached_property
+    def has_trace(self) -> bool:
+        """Whether the run was recorded with `--trace cc`."""
+        return "cc" in self.document.trace
+
+    def traced(self, metric: str) -> Samples:
+        """The rows of one metric of the trace. BakeoffError if the run has no trace."""
+        if metric not in self._traced:
+            self._traced[metric] = Samples(self.result.trace_parts([metric]))
+        return self._traced[metric]
 
     def window(self, begin: float | None, end: float | None) -> Window:
         """The steady-state window, with its edges replaced by those that are given; seconds."""

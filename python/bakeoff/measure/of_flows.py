@@ -153,7 +153,7 @@ for _name, _key, _label, _formula in (
         "seen_ect1",
         "received_ect1",
         "ECT(1) received",
-        "data segments or datagrams that arrived as ECT(1), in the simulator only",
+        "data segments or datagrams that arrived as ECT(1), simulator only",
     ),
     (
         "echoed_marks",
@@ -284,7 +284,7 @@ family(
 )  # fmt: skip
 stored(
     "unfinished", "flow", "1", "unfinished objects",
-    "objects of a `short` flow that started in the window and did not finish",
+    "objects of a `short` flow started in the window and unfinished",
     "fct.unfinished",
 )  # fmt: skip
 stored(
@@ -297,7 +297,7 @@ stored(
     seconds=True, may_never=True,
 )  # fmt: skip
 stored(
-    "stalls", "flow", "1", "stalls", "interruptions of the playback, over the whole run", "video.stalls",
+    "stalls", "flow", "1", "stalls", "interruptions of playback, over the whole run", "video.stalls",
     stem="video_stalls",
 )  # fmt: skip
 stored(

@@ -70,6 +70,7 @@ class Verdicts:
 
     def _outcomes(self, wanted: dict[Statement, RequiredRuns]) -> dict[Statement, Outcome]:
         own = [found for found in wanted.values() if found.statement.engine in (None, self._store.engine)]
+        own = own if self._store.engine == "sim" else [found.untraced() for found in own]
         refused = self._refused([run for found in own for runs in found.runs.values() for run in runs])
         paths = {key: result.path for key, result in self._store.by_key.items()}
         lost = refused.keys() | self._store.failed.keys()

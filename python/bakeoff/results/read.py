@@ -161,11 +161,11 @@ class Result:
 
         return read_series(self._need_trace())
 
-    def trace_parts(self) -> Parts:
-        """The rows of `trace` by kind, name and metric. BakeoffError likewise."""
+    def trace_parts(self, metrics: Collection[str] | None = None) -> Parts:
+        """The rows of `trace`, or of these metrics only, by kind, name and metric. BakeoffError likewise."""
         from bakeoff.results.series import read_parts
 
-        return read_parts(self._need_trace())
+        return read_parts(self._need_trace(), metrics)
 
     def _need_trace(self) -> Path:
         if not (self.path / layout.TRACE).exists():
