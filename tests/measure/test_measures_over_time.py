@@ -12,7 +12,16 @@ import synthetic
 from bakeoff.claims.evaluate import measure as measured
 from bakeoff.measure import MeasureError, summarise, summary_of
 from bakeoff.measure.delays import induced_latency_above, ipdv
-from bakeoff.measure.over_time import convergence, meeting, oscillations, recovery, smoothed, spike, starvation
+from bakeoff.measure.over_time import (
+    convergence,
+    meeting,
+    oscillations,
+    recovery,
+    smoothed,
+    spike,
+    spike_after,
+    starvation,
+)
 from bakeoff.measure.rates import harm, harm_less, under_utilisation
 from bakeoff.results.summary import Pair, Spike
 
@@ -69,6 +78,22 @@ def test_a_spike_is_the_highest_stretch_without_a_break():
     assert spike(time[:6], delay[:6], 0.020, 0.010).duration_s == pytest.approx(0.2)
     with pytest.raises(MeasureError, match="no samples"):
         spike(array(), array(), 0.02)
+
+
+def test_a_spike_after_a_step_is_above_the_mean_before():
+    time = np.arange(8.0)
+    delay = array(20, 30, 20, 30, 125, 60, 36, 34) / 1000
+    # Mean 25 ms before 4 s, so 100 ms high, until it is at most 25 + 10 % of 100 ms: from 4 s to 7 s.
+    found = spike_after(time, delay, 4.0)
+    assert (found.height_s, found.duration_s, found.begin_s) == pytest.approx((0.1, 3, 4))
+    # 10 ms high: over once it is within 5 ms, as 28 ms are and 31 would not be.
+    low = spike_after(time, array(20, 30, 20, 30, 35, 31, 28, 25) / 1000, 4.0)
+    assert (low.height_s, low.duration_s) == pytest.approx((0.01, 2))
+    assert spike_after(time, delay, 4.0, base_s=0.02, over_s=0.03).duration_s == 2
+    with pytest.raises(MeasureError, match="before 0 s"):
+        spike_after(time, delay, 0.0)
+    with pytest.raises(MeasureError, match="after 8 s"):
+        spike_after(time, delay, 8.0)
 
 
 def test_recovery_is_over_when_it_stays_low():

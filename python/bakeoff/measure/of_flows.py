@@ -19,6 +19,7 @@ from bakeoff.measure.over_time import (
     oscillations,
     recovery,
     spike,
+    spike_after,
     starvation,
 )
 from bakeoff.measure.rates import goodput_of, is_there, steady_state_rate
@@ -222,24 +223,29 @@ def _spike(of: str) -> Take:
         name: str,
         *,
         base: float | None = None,
-        over: float = OVER_S,
+        over: float | None = None,
+        after: float | None = None,
         begin: Edge = None,
         end: Edge = None,
     ) -> float:
         time, delay, own = run.delays(name, run.window(begin, end))
-        return float(getattr(spike(time, delay, own if base is None else base, over), of))
+        if after is not None:
+            return float(getattr(spike_after(time, delay, after, base, over), of))
+        return float(getattr(spike(time, delay, own if base is None else base, OVER_S if over is None else over), of))
 
     return take
 
 
 measure(
     "spike_height", "flow", "s", "height of the highest RTT spike",
-    "height above the base RTT of the highest RTT excursion of a flow or probe; 0 without one",
+    "height above the base RTT (with `after=`, the mean RTT before) of the highest RTT excursion of a flow or probe; 0 "
+    "without one",
     needs=("srtt", "rtt"), at="spike.height_s",
 )(_spike("height_s"))  # fmt: skip
 measure(
     "spike_duration", "flow", "s", "duration of the highest RTT spike",
-    "time for which this excursion stays above base + over", needs=("srtt", "rtt"), at="spike.duration_s",
+    "time for which this excursion stays above base + over (10 ms; with `after=` 5 ms or 10 % of the height)",
+    needs=("srtt", "rtt"), at="spike.duration_s",
 )(_spike("duration_s"))  # fmt: skip
 
 

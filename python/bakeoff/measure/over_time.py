@@ -175,6 +175,25 @@ def spike(time: Array, delay: Array, base_s: float, over_s: float = OVER_S) -> S
     )
 
 
+def spike_after(
+    time: Array, delay: Array, after_s: float, base_s: float | None = None, over_s: float | None = None
+) -> Spike:
+    """`spike` from `after_s` on, above the mean of the samples before; seconds.
+
+    It lasts until the delay is back within the larger of 5 ms and 10 % of the height, or within `over_s`. `base_s`
+    takes the place of the mean. MeasureError if there are no samples before or behind.
+    """
+    behind = time >= after_s
+    if base_s is None:
+        if behind.all():
+            raise MeasureError(f"no samples of a delay before {after_s:g} s")
+        base_s = float(delay[~behind].mean())
+    if not behind.any():
+        raise MeasureError(f"no samples of a delay after {after_s:g} s")
+    height = float(delay[behind].max()) - base_s
+    return spike(time[behind], delay[behind], base_s, max(0.005, 0.1 * height) if over_s is None else over_s)
+
+
 WITHIN_S: Final = 0.01
 
 
