@@ -133,6 +133,10 @@ def test_arithmetic_needs_no_runs(tmp_path):
     content["claims"] = [{**sum_, "runs": "s/t/a", "direction": "ratio() > 1"}]
     written(tmp_path, content)
     assert claim.load(tmp_path)[0].statement.each
+    content["claims"] = [{key: value for key, value in sum_.items() if key != "arithmetic"} | {"runs": "s/t/a"}]
+    written(tmp_path, content)
+    with pytest.raises(BakeoffError, match=r"contains no measure; .*'arithmetic: true' without 'runs'"):
+        claim.load(tmp_path)
 
 
 @pytest.mark.parametrize(

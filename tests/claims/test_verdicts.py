@@ -179,6 +179,9 @@ def test_arithmetic_is_decided_without_a_run():
     assert str(outcome({}, direction="2 * 1514 < 4000").direction) == "holds"
     found = outcome({}, direction="2 * 1514 > 4000")
     assert (str(found.direction), found.runs, found.seeds) == ("does not hold", 0, 0)
+    text = {"of": "20000000 / 8 / 1500 / 10", "published": 166, "tolerance": 1, "because": "x"}
+    # 166.67 is within 165 to 167.
+    assert str(outcome({}, direction=None, size=text).size) == "holds"
     each = claimed("d/a", "holds")
     assert (each.counted, replace(each, claim=replace(each.claim, arithmetic=True)).counted) == (
         "holds",

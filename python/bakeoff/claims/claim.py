@@ -395,10 +395,10 @@ def _statement(text: ClaimText | CauseText, runs: Runs | None, changed: dict[str
     measured = any(part.calls for part in parts)
     if runs is None and measured:
         raise ClaimError(f"{place}: missing 'runs'; expected the runs that are measured")
-    if runs is not None and found.direction is not None and not found.direction.calls:
+    if runs is not None and not measured:
         raise ClaimError(
-            f"{place}.direction: '{found.direction.text}' contains no measure; expected for example goodput(1), "
-            "or 'arithmetic: true' without 'runs'"
+            f"{place}: '{parts[0].text}' contains no measure; expected for example goodput(1), or 'arithmetic: true' "
+            "without 'runs'"
         )
     return found
 
