@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.api.do_verify import mutated
+from bakeoff.claims.claim import load
+from bakeoff.claims.required_runs import required_runs
+
 ROOT = Path(__file__).resolve().parents[2]
 BAKEOFF = "suites/sce-l4s-bakeoff"
 PROFILE = "profiles/sce-l4s-bakeoff-l4s.yaml"
@@ -75,3 +79,24 @@ def verify(tmp_path, monkeypatch, cli):
 def test_a_mistake_turns_the_claims_that_rest_on_it(verify, pattern, name, old, new):
     assert verify(pattern) == (0, set())
     assert verify(pattern, name, old, new) == (1, {pattern})
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "sce-l4s-bakeoff/s2-dctcp-rtt-at-codels-target",  # another target
+        "sce-l4s-bakeoff/s3-prague-rate-10ms",  # a queue for each flow
+        "issue-16-17/alpha-1-removes-it",  # with the bug on both sides
+    ],
+)
+def test_a_claim_does_not_hold_under_its_mutation(claim, tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("verify", claim, "--mutations", "--quiet", "--seeds", "3", "-j", "1")
+    assert code == 0, err
+    # One claim, and it does not hold: what is undecided shows nothing.
+    assert out.splitlines()[-1].split()[1:] == ["1", "0", "1", "0", "0", "0"]
+
+
+def test_the_runs_of_all_mutations_are_in_the_catalog():
+    several = mutated(load())
+    assert len(required_runs(several, 1)) == len(several)

@@ -392,12 +392,12 @@ def _statement(text: ClaimText | CauseText, runs: Runs | None, changed: dict[str
         holds=text.holds or "typical",
     )
     parts = [part for part in (found.direction, found.size.of if found.size else None) if part is not None]
-    measured = any(part.calls for part in parts)
-    if runs is None and measured:
+    bare = [part.text for part in parts if not part.calls]
+    if runs is None and len(bare) < len(parts):
         raise ClaimError(f"{place}: missing 'runs'; expected the runs that are measured")
-    if runs is not None and not measured:
+    if runs is not None and bare:
         raise ClaimError(
-            f"{place}: '{parts[0].text}' contains no measure; expected for example goodput(1), or 'arithmetic: true' "
+            f"{place}: '{bare[0]}' contains no measure; expected for example goodput(1), or 'arithmetic: true' "
             "without 'runs'"
         )
     return found
