@@ -19,7 +19,7 @@ READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak mutations exact bench bench-flows bench-ns3 validation testbeds gallery docs studies verdict architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak mutations exact bench bench-flows bench-ns3 validation testbeds lockstep gallery docs studies verdict architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -161,6 +161,9 @@ validation: setup ## the runs and tables of docs/validation/results.md (10 minut
 
 testbeds: setup ## the runs and the page of docs/validation/testbeds.md (20 minutes)
 	$(BIN)/python docs/validation/testbeds.py
+
+lockstep: setup agent ## docs/validation/lockstep.csv: linux/single and linux/pairs, packet by packet beside the kernel (50 minutes; needs a kernel)
+	$(BIN)/python docs/validation/lockstep.py
 
 gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
 	rm -rf results/gallery
