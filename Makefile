@@ -162,7 +162,7 @@ validation: setup ## the runs and tables of docs/validation/results.md (10 minut
 testbeds: setup ## the runs and the page of docs/validation/testbeds.md (20 minutes)
 	$(BIN)/python docs/validation/testbeds.py
 
-lockstep: setup agent ## docs/validation/lockstep.csv: linux/single and linux/pairs, packet by packet beside the kernel (50 minutes; needs a kernel)
+lockstep: setup agent ## docs/validation/lockstep.csv: linux/single and linux/pairs, packet by packet beside the kernel (1 hour; needs a kernel)
 	$(BIN)/python docs/validation/lockstep.py
 
 gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
