@@ -5,6 +5,7 @@ That they compute what the simulator computes is tested in crates/sim/src/cc/pra
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -91,6 +92,27 @@ def test_a_version_takes_the_parameter_of_its_module():
     assert len(versions.notes(run_with("prague@2020-08", "cubic@5.4"), given)) == 1
 
 
+def test_a_module_offers_the_versions_that_its_parameter_describes():
+    module = b"\0parm=prague_form:0: module 0.7; 1: of August 2020\0parm=prague_cwnd_mode:2: switch; 3: as 2\0"
+    assert list(versions.offered({"tcp_prague": module})) == ["prague@2020-08"]
+    assert list(versions.offered({"tcp_prague": module.replace(b"1: of August", b"5: of September")})) == [
+        "prague@2019-09"
+    ]
+    assert versions.offered({"tcp_prague": b"", "tcp_sce": module}) == {}
+
+
+def test_the_module_describes_every_version_offered():
+    source = Path(__file__).parents[2] / "kernel" / "modules" / "tcp_prague" / "module.c"
+    [text] = re.findall(r'BOUNDED\(prague_form, .*\n\t"(.*)"\);', source.read_text())
+    described = {word: number for number, word in re.findall(r"(\d): (\d{4}-\d\d);", text)}
+    asked = {
+        version.removeprefix("prague@"): each.value
+        for version, each in versions.OFFERED.items()
+        if each.module == "tcp_prague"
+    }
+    assert described == asked
+
+
 def test_two_versions_of_a_module_are_refused():
     with pytest.raises(
         BakeoffError,
@@ -103,7 +125,14 @@ def test_two_versions_of_a_module_are_refused():
 
 
 def test_what_tcp_prague_refuses_and_whom_it_serves(real_kernel, tmp_path):
-    bad = ["prague_form=2", "prague_burst_shift=32", "prague_rtt_target=0", "prague_cwnd_mode=4", "prague_alpha_mode=x"]
+    bad = [
+        "prague_form=6",
+        "prague_rtt_scaling=5",
+        "prague_burst_shift=32",
+        "prague_rtt_target=0",
+        "prague_cwnd_mode=4",
+        "prague_alpha_mode=x",
+    ]
     path = str(module(real_kernel, "tcp_prague"))
     done = guest(real_kernel, tmp_path, do="module", module=path, cc="prague", refused=bad, simulated_s=120.0)
     said = done["answer"]
@@ -119,7 +148,17 @@ def test_what_tcp_prague_refuses_and_whom_it_serves(real_kernel, tmp_path):
     assert trouble(read_console(done["outcome"].console)) is None
 
 
-@pytest.mark.parametrize("cc", ["prague", "prague@2020-08"])
+@pytest.mark.parametrize(
+    "cc",
+    [
+        "prague",
+        "prague@2019-09",
+        "prague@2019-11",
+        "prague@2020-04 ecn_fallback 0",
+        "prague@2020-08",
+        "prague@2021-06 rtt_scaling scalable",
+    ],
+)
 def test_one_flow_does_on_the_kernel_what_it_does_in_the_simulator(real_kernel, tmp_path, cc):
     module(real_kernel, "tcp_prague")
     check_alone(real_kernel, tmp_path, ONE_FLOW.format(cc=cc))

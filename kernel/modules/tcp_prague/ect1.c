@@ -25,7 +25,7 @@ static bool of_prague(const struct sk_buff *skb)
 	if (!sk || !sk_fullsock(sk) || sk->sk_protocol != IPPROTO_TCP)
 		return false;
 	ops = READ_ONCE(inet_csk(sk)->icsk_ca_ops);
-	return ops == &prague_ops || ops == &prague_2020_ops;
+	return ops == &prague_ops || ops == &prague_2020_ops || ops == &prague_2019_ops;
 }
 
 static unsigned int ect1_ipv4(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)

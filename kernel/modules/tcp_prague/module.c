@@ -6,15 +6,9 @@
 
 unsigned int prague_form;
 
-static int set_form(const char *value, const struct kernel_param *param)
-{
-	return param_set_uint_minmax(value, param, 0, 1);
-}
-
-static const struct kernel_param_ops form_ops = { .set = set_form, .get = param_get_uint };
-
-module_param_cb(prague_form, &form_ops, &prague_form, 0644);
-MODULE_PARM_DESC(prague_form, "0: module 0.7; 1: of August 2020, no RTT scaling, alpha from 1; read when a connection is made");
+/* The numbers with colons tell bakeoff which versions this module has. */
+BOUNDED(prague_form, 0, PRAGUE_FORMS - 1,
+	"0: module 0.7; 1: 2020-08; 2: 2020-04; 3: 2021-06; 4: 2019-11; 5: 2019-09; read when a connection is made");
 
 void prague_withdraw(struct sock *sk, u8 pacing_shift)
 {

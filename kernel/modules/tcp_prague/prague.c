@@ -8,7 +8,6 @@
  *
  * Per ACK: the window or the rate, alpha once per virtual RTT, the pace, the mode.
  */
-#include <linux/inet_diag.h>
 #include <linux/module.h>
 
 #include "prague.h"
@@ -37,18 +36,6 @@ static unsigned int prague_rtt_target __read_mostly = 25000;
 static unsigned int prague_alpha_mode __read_mostly;
 static unsigned int prague_cwnd_mode __read_mostly = 2;
 static unsigned int prague_cwnd_transit __read_mostly = 4;
-
-/* A number between two bounds: what is outside is refused with EINVAL. */
-#define BOUNDED(name, least, most, text)						\
-	static int set_##name(const char *value, const struct kernel_param *param)	\
-	{										\
-		return param_set_uint_minmax(value, param, least, most);		\
-	}										\
-	static const struct kernel_param_ops name##_ops = {				\
-		.set = set_##name, .get = param_get_uint,				\
-	};										\
-	module_param_cb(name, &name##_ops, &name, 0644);				\
-	MODULE_PARM_DESC(name, text)
 
 BOUNDED(prague_burst_shift, 0, 31, "a burst is 2^-n s of the rate");
 BOUNDED(prague_max_tso_segs, 0, 65535, "most packets of a burst; 0: no such bound");
@@ -448,6 +435,7 @@ static void prague_init(struct sock *sk)
 {
 	struct prague *ca = prague_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	enum prague_form form = READ_ONCE(prague_form);
 	bool connected = sk->sk_state != TCP_LISTEN && sk->sk_state != TCP_CLOSE;
 
 	BUILD_BUG_ON(sizeof(struct prague) > ICSK_CA_PRIV_SIZE);
@@ -455,9 +443,14 @@ static void prague_init(struct sock *sk)
 		prague_become_reno(sk);
 		return;
 	}
-	if (READ_ONCE(prague_form)) {
+	if (form >= PRAGUE_2019_11) {
+		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &prague_2019_ops);
+		prague_2019_init(sk, form);
+		return;
+	}
+	if (form != PRAGUE_0_7) {
 		WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &prague_2020_ops);
-		prague_2020_init(sk);
+		prague_2020_init(sk, form);
 		return;
 	}
 	memset(ca, 0, sizeof(*ca));
@@ -486,22 +479,12 @@ static void prague_release(struct sock *sk)
 	prague_withdraw(sk, ca->pacing_shift);
 }
 
-/* ss prints alpha as it does that of dctcp, in 2^-10, and the counts of the round in packets. */
 static size_t prague_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
 {
 	const struct prague *ca = prague_ca(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!(ext & (1 << (INET_DIAG_DCTCPINFO - 1))) && !(ext & (1 << (INET_DIAG_VEGASINFO - 1))))
-		return 0;
-	memset(&info->dctcp, 0, sizeof(info->dctcp));
-	info->dctcp.dctcp_enabled = 1;
-	info->dctcp.dctcp_ce_state = ca->saw_ce;
-	info->dctcp.dctcp_alpha = ca->alpha >> (ALPHA_BITS + PRAGUE_GAIN_SHIFT - 10);
-	info->dctcp.dctcp_ab_ecn = tp->delivered_ce - ca->old_delivered_ce;
-	info->dctcp.dctcp_ab_tot = tp->delivered - ca->old_delivered;
-	*attr = INET_DIAG_DCTCPINFO;
-	return sizeof(info->dctcp);
+	return prague_info(sk, ext, attr, info, ca->saw_ce, ca->alpha >> (ALPHA_BITS + PRAGUE_GAIN_SHIFT - 10),
+			   ca->old_delivered, ca->old_delivered_ce);
 }
 
 struct tcp_congestion_ops prague_ops __read_mostly = {

@@ -62,7 +62,8 @@ impl Prague2019 {
         Ok(c)
     }
 
-    fn new(version: Version) -> Self {
+    /// With the version's defaults.
+    pub fn new(version: Version) -> Self {
         Prague2019 {
             version,
             as_reno: false,
@@ -128,6 +129,14 @@ impl Prague2019 {
     fn enter_loss(&mut self, tp: &mut TcpSock) {
         self.lost = true;
         tp.snd_ssthresh = Reno::half(tp);
+    }
+}
+
+#[cfg(test)]
+impl Prague2019 {
+    /// alpha and `snd_cwnd_cnt`, for the comparison with the kernel module.
+    pub(super) fn kept(&self, tp: &TcpSock) -> String {
+        format!("{} {}", self.alpha, tp.snd_cwnd_cnt)
     }
 }
 

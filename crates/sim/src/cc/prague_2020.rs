@@ -254,9 +254,18 @@ impl Prague2020 {
 
 #[cfg(test)]
 impl Prague2020 {
-    /// `cwnd_cnt`, alpha and whether a loss is being repaired, for the comparison with the kernel module.
+    /// `cwnd_cnt`, alpha, whether a loss is being repaired, growth and the score, for the comparison with the kernel module.
     pub(super) fn kept(&self) -> String {
-        format!("{} {} {}", self.cwnd_cnt, self.alpha, u8::from(self.in_loss))
+        let score = (self.classic_ecn.score() * ONE as f64) as i64;
+        let in_loss = u8::from(self.in_loss);
+        format!("{} {} {in_loss} {} {score}", self.cwnd_cnt, self.alpha, self.ai_per_rtt)
+    }
+
+    /// Scaled as this, or as the version is, from the second round on.
+    pub(super) fn soon_scaled(mut self, mode: Option<Mode>) -> Self {
+        self.scaling.mode = mode.unwrap_or(self.scaling.mode);
+        self.scaling.transition = 2;
+        self
     }
 }
 

@@ -27,6 +27,7 @@ typedef int64_t s64;
 #define min(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
 #define max(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a > _b ? _a : _b; })
 #define min_t(type, a, b) min((type)(a), (type)(b))
+#define max3(a, b, c) max(max(a, b), c)
 #define max_t(type, a, b) max((type)(a), (type)(b))
 #define clamp_t(type, value, least, most) min_t(type, max_t(type, value, least), most)
 #define clamp(value, least, most) min(max(value, least), most)
@@ -42,6 +43,8 @@ typedef int64_t s64;
 #define BIT(n) (1U << (n))
 #define check_add_overflow(a, b, sum) __builtin_add_overflow(a, b, sum)
 #define check_mul_overflow(a, b, product) __builtin_mul_overflow(a, b, product)
+#define USEC_PER_SEC 1000000L
+#define ilog2(x) (63 - __builtin_clzll(x))
 #define DIV_ROUND_UP(a, b) (((a) + (b) - 1) / (b))
 
 /* Parameters are plain variables here. */

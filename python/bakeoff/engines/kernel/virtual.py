@@ -87,15 +87,10 @@ class VirtualTime:
 
     @cached_property
     def _versions_offered(self) -> dict[str, Parameter]:
-        """Those of bakeoff's own modules that the kernel was built with: a module names its parameters."""
+        """Those of bakeoff's own modules that the kernel was built with."""
         from bakeoff.engines.lab import versions
 
-        contents = {path.stem: path.read_bytes() for path in self.kernel.modules}
-        return {
-            version: parameter
-            for version, parameter in versions.OFFERED.items()
-            if f"\0parm={parameter.name}:".encode() in contents.get(parameter.module, b"")
-        }
+        return versions.offered({path.stem: path.read_bytes() for path in self.kernel.modules})
 
     @cached_property
     def _parameters_offered(self) -> frozenset[tuple[str, str]]:

@@ -47,11 +47,20 @@ _PRAGUE: Final = {
     word: _Meaning("tcp_prague", f"prague_{word}")
     for word in ("alpha_mode", "burst_shift", "cwnd_mode", "cwnd_transit", "max_tso_segs", "rtt_transition")
 } | {"rtt_target": _Meaning("tcp_prague", "prague_rtt_target", _us)}
+_PRAGUE_2020: Final = {
+    "ecn_fallback": _Meaning("tcp_prague", "prague_ecn_fallback"),
+    "rtt_scaling": _Meaning(
+        "tcp_prague",
+        "prague_rtt_scaling",
+        {"none": "0", "rate": "1", "scalable": "2", "additive": "3"}.__getitem__,
+    ),
+}
 _SCE: Final = {"mss": _Meaning("tcp_sce", "sce_mss", {"mss_cache": "0", "rcv_mss": "1"}.__getitem__)}
 _KNOWN: Final[Mapping[str, Mapping[str, _Meaning]]] = {
     "cubic": _CUBIC,
     "dctcp": {word: _Meaning("tcp_dctcp", word) for word in ("dctcp_shift_g", "dctcp_alpha_on_init")},
     "prague": _PRAGUE,
+    **dict.fromkeys(("prague@2020-04", "prague@2020-08", "prague@2021-06"), _PRAGUE_2020),
     "reno-sce": _SCE,
     "reno-sce@2019": _SCE,
     "dctcp-sce": _SCE,

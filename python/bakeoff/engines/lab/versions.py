@@ -29,10 +29,24 @@ class Parameter:
 
 OFFERED: Final[Mapping[str, Parameter]] = {
     "prague@2020-08": Parameter("tcp_prague", "prague_form", "1"),
+    "prague@2020-04": Parameter("tcp_prague", "prague_form", "2"),
+    "prague@2021-06": Parameter("tcp_prague", "prague_form", "3"),
+    "prague@2019-11": Parameter("tcp_prague", "prague_form", "4"),
+    "prague@2019-09": Parameter("tcp_prague", "prague_form", "5"),
     "reno-sce@2019": Parameter("tcp_sce", "reno_form", "1"),
     "dctcp-sce@2019": Parameter("tcp_sce", "dctcp_form", "1"),
 }
 """What the modules of this repository make of a parameter (kernel/modules)."""
+
+
+def offered(modules: Mapping[str, bytes]) -> dict[str, Parameter]:
+    """The versions that modules with these contents have, by name: the description of a parameter names its values."""
+
+    def has(parameter: Parameter) -> bool:
+        described = rb"\0parm=" + re.escape(parameter.name.encode()) + rb":[^\0]*\b" + parameter.value.encode() + b":"
+        return re.search(described, modules.get(parameter.module, b"")) is not None
+
+    return {version: parameter for version, parameter in OFFERED.items() if has(parameter)}
 
 
 _OTHERS: Final = re.compile(r"'(\S+@\S+?)(?: [^']*)?' asked for: the kernel's own '|\b(inner_hash: false) asked for")

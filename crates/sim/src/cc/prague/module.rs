@@ -8,13 +8,16 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::super::kernel_module::Harness;
+use super::super::prague_2019::{Prague2019, Version as Of2019};
 use super::super::prague_2020::{Prague2020, Version as Of2020};
+use super::super::rtt_scaling::Mode as Scaling;
 use super::*;
 
 /// What happens to a connection.
 #[derive(Clone, Debug)]
 enum Step {
-    /// `wider`: with a window of the receiver that is larger than ever before, so that Linux computes the size of packets anew.
+    /// `wider`: with a window of the receiver that is larger than ever before, so that Linux computes the size of packets anew; and with data
+    /// that wait.
     Ack {
         packets: u32,
         marked: u32,
@@ -26,6 +29,8 @@ enum Step {
         wider: bool,
     },
     State(CaState),
+    /// What Linux does before CWR and Recovery.
+    Cut,
     Rto,
     Undo,
     /// Another route, where Linux sends at most so many segments at once: the new `sk_gso_max_segs`.
@@ -38,6 +43,8 @@ struct Connection {
     cwnd: u32,
     ssthresh: u32,
     in_flight: u32,
+    /// `prague_rtt_scaling`: none, rate, scalable, additive, or as in the version.
+    scaling: u32,
     steps: Vec<Step>,
 }
 
@@ -62,19 +69,20 @@ fn steps() -> impl Strategy<Value = Step> {
         CaState::Recovery,
         CaState::Loss,
     ]);
-    prop_oneof![20 => ack, 3 => state.prop_map(Step::State), 1 => Just(Step::Rto), 1 => Just(Step::Undo), 1 => (1_u32..70).prop_map(Step::Route)]
+    prop_oneof![20 => ack, 3 => state.prop_map(Step::State), 1 => Just(Step::Cut), 1 => Just(Step::Rto), 1 => Just(Step::Undo), 1 => (1_u32..70).prop_map(Step::Route)]
 }
 
 fn connections() -> impl Strategy<Value = Connection> {
     let ssthresh = prop_oneof![Just(crate::cc::sock::INFINITE_SSTHRESH), 2_u32..400];
     // Without an RTT sample the pace is so high that a burst does not fit into the 16 bits of sk_gso_max_segs.
     let srtt_us = prop_oneof![1 => Just(0), 9 => 1_u32..200_000];
-    (srtt_us, 2_u32..400, ssthresh, 0_u32..300, prop::collection::vec(steps(), 1..150)).prop_map(
-        |(srtt_us, cwnd, ssthresh, in_flight, steps)| Connection {
+    (srtt_us, 2_u32..400, ssthresh, 0_u32..300, 0_u32..5, prop::collection::vec(steps(), 1..150)).prop_map(
+        |(srtt_us, cwnd, ssthresh, in_flight, scaling, steps)| Connection {
             srtt_us,
             cwnd,
             ssthresh,
             in_flight,
+            scaling,
             steps,
         },
     )
@@ -85,23 +93,24 @@ fn simulated<C: CongestionControl>(
     connection: &Connection,
     form: u32,
     mut cc: C,
-    state_of: impl Fn(&C) -> Option<String>,
+    state_of: impl Fn(&C, &TcpSock) -> Option<String>,
 ) -> (String, Vec<String>) {
     let mut tp = TcpSock::new(1448, 1000);
     tp.now = Time::from_ms(1000);
     tp.accecn = true;
     tp.is_cwnd_limited = true;
     tp.srtt_us = u64::from(connection.srtt_us) << 3;
+    tp.min_rtt_us = connection.srtt_us.into();
     tp.snd_cwnd = connection.cwnd;
     tp.snd_ssthresh = connection.ssthresh;
     tp.packets_out = connection.in_flight;
     cc.init(&mut tp);
-    let Connection { srtt_us, cwnd, ssthresh, in_flight, .. } = connection;
-    let mut lines = format!("open {srtt_us} {cwnd} {ssthresh} {in_flight} {form}\n");
+    let Connection { srtt_us, cwnd, ssthresh, in_flight, scaling, .. } = connection;
+    let mut lines = format!("open {srtt_us} {cwnd} {ssthresh} {in_flight} {form} {scaling}\n");
     let burst = |cc: &C, tp: &TcpSock| cc.tso_segs(tp).unwrap_or(0).min(u32::from(u16::MAX));
     let told = |cc: &C, tp: &TcpSock, most: u32| {
         let burst = burst(cc, tp);
-        let state = state_of(cc)?;
+        let state = state_of(cc, tp)?;
         Some(format!(
             "{} {} {} {} {burst} {most} {state}",
             tp.snd_cwnd, tp.snd_ssthresh, tp.pacing_rate, tp.mss
@@ -109,13 +118,13 @@ fn simulated<C: CongestionControl>(
     };
     // The route's bound holds, and where the RTT is so short that Linux would add a segment to a burst the burst does too.
     let bounded = |cc: &C, tp: &TcpSock, route: u32| {
-        let added = 65_536_u64.checked_shr((tp.srtt_us >> 3 >> 9) as u32).unwrap_or(0);
+        let added = 65_536_u64.checked_shr((tp.min_rtt_us >> 9) as u32).unwrap_or(0);
         if added >= u64::from(tp.mss) { burst(cc, tp).min(route) } else { route }
     };
     let mut route = u32::from(u16::MAX);
     let mut most = bounded(&cc, &tp, route);
-    // The pace of 2020 is not computed before the first ACK: the core's own stands until then.
-    if form == 1 {
+    // The pace of the older forms is not computed before the first ACK: the core's own stands until then.
+    if form != 0 {
         tp.pacing_rate = 0;
     }
     let mut all: Vec<String> = told(&cc, &tp, most).into_iter().collect();
@@ -128,6 +137,8 @@ fn simulated<C: CongestionControl>(
                     tp.snd_nxt += 100_000;
                 }
                 tp.srtt_us = u64::from(srtt_us) << 3;
+                tp.min_rtt_us = u64::from(srtt_us / 2);
+                tp.write_queue = wider;
                 tp.packets_out = in_flight;
                 tp.is_cwnd_limited = limited;
                 tp.delivered += u64::from(packets);
@@ -146,6 +157,7 @@ fn simulated<C: CongestionControl>(
                     ece: marked > 0,
                     ..RateSample::default()
                 };
+                cc.pkts_acked(&mut tp, packets, Some(srtt_us.into()));
                 cc.cong_control(&mut tp, &sample);
                 most = bounded(&cc, &tp, route);
             }
@@ -153,6 +165,11 @@ fn simulated<C: CongestionControl>(
                 let _ = writeln!(lines, "state {}", state as u8);
                 cc.set_state(&mut tp, state);
                 tp.ca_state = state;
+            }
+            Step::Cut => {
+                lines.push_str("cut\n");
+                tp.prior_cwnd = tp.snd_cwnd;
+                tp.snd_ssthresh = cc.ssthresh(&mut tp);
             }
             Step::Rto => {
                 lines.push_str("rto\n");
@@ -177,7 +194,7 @@ fn simulated<C: CongestionControl>(
 }
 
 /// Of windows below 2^20 packets: the module's product of alpha and a larger one overflows 64 bits, the simulator's has 128.
-fn present(cc: &Prague) -> Option<String> {
+fn present(cc: &Prague, _: &TcpSock) -> Option<String> {
     (cc.frac_cwnd < ONE << 20).then(|| {
         format!(
             "{} {} {} {} {} {} {} {}",
@@ -193,17 +210,30 @@ fn present(cc: &Prague) -> Option<String> {
     })
 }
 
-/// Both forms, 200 connections each, the same ones every time.
+/// All forms, 200 connections each, the same ones every time.
 #[test]
 fn the_kernel_module_computes_the_same() {
-    let harness = Harness::compile("prague", &["prague.c", "prague_2020.c"]);
+    let harness = Harness::compile("prague", &["prague.c", "prague_2020.c", "prague_2019.c"]);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&connections(), |connection| {
-        let of_2020 = Prague2020::new(Of2020::Aug2020);
+        let mode = [Scaling::None, Scaling::Rate, Scaling::Scalable, Scaling::Additive]
+            .get(connection.scaling as usize)
+            .copied();
+        let of_2020 = |form, version| {
+            let cc = Prague2020::new(version).soon_scaled(mode);
+            simulated(&connection, form, cc, |cc, _| Some(cc.kept()))
+        };
+        let of_2019 = |form, version| {
+            simulated(&connection, form, Prague2019::new(version), |cc, tp| Some(cc.kept(tp)))
+        };
         for (lines, ours) in [
             simulated(&connection, 0, Prague::new(Version::Present), present),
-            simulated(&connection, 1, of_2020, |cc| Some(cc.kept())),
+            of_2020(1, Of2020::Aug2020),
+            of_2020(2, Of2020::Apr2020),
+            of_2020(3, Of2020::Jun2021),
+            of_2019(4, Of2019::Nov2019),
+            of_2019(5, Of2019::Sep2019),
         ] {
             for ((line, ours), theirs) in lines.lines().zip(&ours).zip(&harness.drive(&lines)) {
                 prop_assert_eq!(ours, theirs, "after '{}' of\n{}", line, lines);
