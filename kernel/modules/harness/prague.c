@@ -82,6 +82,9 @@ static void opened(struct sock *sk, const char *words)
 	scale_2020(scaling);
 	sk->min_rtt_us = sk->srtt_us;
 	sk->srtt_us <<= 3;
+	/* Of the SYN/ACK. */
+	sk->icsk_ca_ops->cong_control(sk, 0, 0, &(struct rate_sample){ .acked_sacked = 1 });
+	sk->icsk_ca_initialized = true;
 	sk->icsk_ca_ops->init(sk);
 	if (sk->icsk_ca_ops == &prague_2020_ops)
 		age_2020(sk);

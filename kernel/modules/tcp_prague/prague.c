@@ -333,8 +333,11 @@ static void update_mode(struct sock *sk)
 		ca->rate = window_to_rate(sk);
 }
 
+/* The core calls this for the SYN/ACK too, before init: a pace or a bound of bursts from then would outlast the choice of form. */
 static void prague_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
+	if (!inet_csk(sk)->icsk_ca_initialized)
+		return;
 	update_cwnd(sk, rs);
 	update_alpha(sk);
 	update_pacing(sk);

@@ -129,7 +129,7 @@ struct net { struct { int sysctl_tcp_min_snd_mss; u8 sysctl_tcp_tso_rtt_log; } i
 struct sock {
 	u64 priv[ICSK_CA_PRIV_SIZE / sizeof(u64)];
 	const struct tcp_congestion_ops *icsk_ca_ops;
-	u8 icsk_ca_state, sk_state;
+	u8 icsk_ca_state, icsk_ca_initialized, sk_state;
 	int sk_pacing_status;
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	u8 sk_pacing_shift;
