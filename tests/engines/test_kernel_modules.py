@@ -30,6 +30,14 @@ duration: 20s
 network: {{path: [cli, mid, srv], rtt: 40ms, delay: {{at: mid}}, bottleneck: {{rate: 10mbit, qdisc: dualpi2}}}}
 flows: [{{name: f, cc: "{cc}"}}]
 """
+# The window at which slow start ends, and what it costs to get back, tell the versions apart.
+FIRST_MARKS = """
+scenario: first-marks
+duration: 3s
+network: {{path: [cli, mid, srv], rtt: 20ms, bottleneck: {{rate: 20mbit, qdisc: codel ecn}}}}
+hosts: {{sysctl: {{net.ipv4.tcp_ecn: 3}}, hz: 1000, offloads: false}}
+flows: [{{name: f, cc: "{cc}"}}]
+"""
 # No queue of it marks SCE; CE is fq_codel's.
 ONE_SCE_FLOW = """
 scenario: alone
@@ -162,6 +170,20 @@ def test_what_tcp_prague_refuses_and_whom_it_serves(real_kernel, tmp_path):
 def test_one_flow_does_on_the_kernel_what_it_does_in_the_simulator(real_kernel, tmp_path, cc):
     module(real_kernel, "tcp_prague")
     check_alone(real_kernel, tmp_path, ONE_FLOW.format(cc=cc))
+
+
+@pytest.mark.parametrize("cc", ["prague@2019-09", "prague@2019-11", "prague@2020-04", "prague@2020-08"])
+def test_each_version_answers_the_first_marks_as_in_the_simulator(real_kernel, tmp_path, cc):
+    # Highest window in packets and mean RTT in ms, simulated: 382 and 209, 228 and 33, 392 and 42, 392 and 45.
+    module(real_kernel, "tcp_prague")
+    path = tmp_path / "first-marks.yaml"
+    path.write_text(FIRST_MARKS.format(cc=cc))
+    sim, real = (
+        bakeoff.run(str(path), engine=engine, out=tmp_path / str(number))[0].series.filter(pl.col("name") == "f")
+        for number, engine in enumerate(("sim", f"kernel:{real_kernel.name}"))
+    )
+    for of in (lambda s: s.filter(metric="cwnd")["value"].max(), lambda s: s.filter(metric="srtt")["value"].mean()):
+        assert of(real) == pytest.approx(of(sim), rel=0.02)
 
 
 # SCE
