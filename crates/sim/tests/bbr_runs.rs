@@ -31,6 +31,21 @@ fn a_lone_bbr_keeps_one_bdp_in_flight_below_a_window_of_two() {
 }
 
 #[test]
+fn a_pacing_timer_comes_before_the_ack_of_the_same_instant() {
+    let d = Dumbbell { rtt_ms: 80.0, flows: vec![flow("a", "bbr")], duration_s: 0.4, ..Dumbbell::default() };
+    let rates = series(&d.run(), "flow", "a", "pacing_rate");
+    let rate = rates.iter().find(|s| s.0 > 0.34).expect("a sample at 0.35 s").1;
+    // Ten segments leave at 80 ms and two at 160 ms, with their first ACKs. The next two are paced: two segments at 2.887 * 0.99 windows
+    // a round trip take 5.6 ms, half of which is forgiven. In the next round, two segments leave at 240 ms and the timer of the next is set
+    // to 240 + 2.8 ms, when the ACKs of those two from the round before come as well. The timer is first, so the segments leave with 12
+    // delivered. Their ACKs come 80 ms later, with 34 delivered: 22 in the 82.8 ms since 240 ms, in place of 21 in 80 ms.
+    let gap_s = 2.0 * 0.08 / 10.0 / (739.0 / 256.0 * 0.99);
+    let bw = 22.0 / (0.08 + gap_s / 2.0);
+    let expected = bw * 1448.0 * 8.0 * 739.0 / 256.0 * 0.99;
+    assert!((rate / expected - 1.0).abs() < 1e-3, "{rate} {expected}");
+}
+
+#[test]
 fn bbr_drains_the_pipe_every_ten_seconds_for_200_ms() {
     let outcome = alone("bbr", 35.0);
     let cwnd = series(&outcome, "flow", "a", "cwnd");

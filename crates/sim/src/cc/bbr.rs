@@ -436,6 +436,11 @@ impl CongestionControl for Bbr {
         bandwidth::min_tso_segs(tp)
     }
 
+    fn sndbuf_windows(&self) -> u32 {
+        // The window may double in recovery.
+        3
+    }
+
     fn trace(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("mode", f64::from(self.mode as u8)),

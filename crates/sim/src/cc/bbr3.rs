@@ -480,6 +480,11 @@ impl CongestionControl for Bbr3 {
         bandwidth::min_tso_segs(tp)
     }
 
+    fn sndbuf_windows(&self) -> u32 {
+        // The window may double in recovery.
+        3
+    }
+
     fn trace(&self) -> Vec<(&'static str, f64)> {
         let mut values = vec![
             ("mode", f64::from(self.mode as u8)),

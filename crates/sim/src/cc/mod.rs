@@ -130,6 +130,11 @@ pub trait CongestionControl {
         None
     }
 
+    /// Windows of data that the send buffer holds (`sndbuf_expand`).
+    fn sndbuf_windows(&self) -> u32 {
+        2
+    }
+
     /// Needs ECN and asks for it whatever `tcp_ecn` says (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
         false
@@ -274,6 +279,9 @@ impl CongestionControl for Cc {
     }
     fn tso_segs(&self, tp: &TcpSock) -> Option<u32> {
         dispatch!(self, c => c.tso_segs(tp))
+    }
+    fn sndbuf_windows(&self) -> u32 {
+        dispatch!(self, c => c.sndbuf_windows())
     }
     fn needs_ecn(&self) -> bool {
         dispatch!(self, c => c.needs_ecn())

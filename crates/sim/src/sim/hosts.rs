@@ -51,8 +51,13 @@ impl Sim {
         self.delivered.add(packet.len);
         let now = self.now;
         let f = usize::from(packet.flow);
-        let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
+        let Some(flow) = self.flows.get(f) else { return self.deliver_to_probe(node, packet) };
         let to_receiver = node != flow.nodes[0];
+        // What is in no time here that another event sent comes after the timers of this instant.
+        if !to_receiver && flow.sender_waits_until() <= now {
+            self.run_due_sender_timer(packet.flow);
+        }
+        let flow = &mut self.flows[f];
         let (mut opened, mut deadline) = (false, None);
         if to_receiver {
             // What a receiver sends does not move its timers.

@@ -72,6 +72,15 @@ impl Sim {
         }
     }
 
+    /// Runs the timers of the sender of flow `f`, if its host comes to them by now.
+    #[inline(never)]
+    pub(super) fn run_due_sender_timer(&mut self, f: u16) {
+        let flow = &self.flows[usize::from(f)];
+        if flow.sender_deadline().is_some_and(|due| self.fires(flow.nodes[0], due) <= self.now) {
+            self.run_sender_timer(f);
+        }
+    }
+
     /// Runs the timers that are due of the sender of flow `f`.
     pub(super) fn run_sender_timer(&mut self, f: u16) {
         let i = usize::from(f);

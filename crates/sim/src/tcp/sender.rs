@@ -251,6 +251,7 @@ impl Sender {
         tp.delivered_mstamp = now;
         tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
         cc.init(&mut tp);
+        let queue = WriteQueue::new(setup.sysctl.wmem, cc.sndbuf_windows());
         Sender {
             full_control: cc.has_cong_control(),
             tp,
@@ -267,7 +268,7 @@ impl Sender {
             prr: Prr::default(),
             write_seq: 0,
             no_sack: false,
-            queue: WriteQueue::new(setup.sysctl.wmem),
+            queue,
             peer: PeerWindow::default(),
             pacing_timer: None,
             burst: Burst::default(),

@@ -10,7 +10,7 @@
 //!
 //! Parameters: `net.ipv4.tcp_wmem`, least, default and most bytes of memory (4096, 16384, 4 MiB; the least is not used).
 //!
-//! Departures: BBR's own `sndbuf_expand` of 3 windows is 2 here; no autocorking.
+//! Departures: no autocorking.
 //!
 //! Validation: the tests below, `tests/offloads.rs`; packet lists of the real kernel (`tests/captures/test_kernel_packets.py`).
 
@@ -39,6 +39,8 @@ pub(super) struct WriteQueue {
     /// Bytes of memory (`sk_sndbuf`).
     size: u64,
     most: u64,
+    /// Windows that it holds (`sndbuf_expand` of the congestion control).
+    windows: u64,
     /// One past the last byte written (`write_seq`).
     pub end: u64,
     /// Where PSH was set last (`pushed_seq`).
@@ -52,12 +54,13 @@ pub(super) struct WriteQueue {
 }
 
 impl WriteQueue {
-    /// With the values of `tcp_wmem`.
-    pub fn new(wmem: [u64; 3]) -> Self {
+    /// With the values of `tcp_wmem` and memory of so many windows.
+    pub fn new(wmem: [u64; 3], windows: u32) -> Self {
         let mut queue = WriteQueue {
             skbs: Ring::default(),
             size: wmem[1],
             most: wmem[2],
+            windows: windows.into(),
             end: 0,
             pushed: 0,
             write_end: 0,
@@ -70,7 +73,7 @@ impl WriteQueue {
 
     /// Makes the memory suffice for a window of so many segments (`tcp_sndbuf_expand`).
     pub fn expand(&mut self, segs: u32) {
-        self.size = self.size.max((2 * u64::from(segs.max(10)) * PER_MSS).min(self.most));
+        self.size = self.size.max((self.windows * u64::from(segs.max(10)) * PER_MSS).min(self.most));
     }
 
     #[inline]
@@ -228,7 +231,7 @@ mod tests {
 
     /// A queue in which an application wrote without end until memory was used up; none is sent.
     fn written(wmem: u64) -> WriteQueue {
-        let mut queue = WriteQueue::new([4096, 16_384, wmem]);
+        let mut queue = WriteQueue::new([4096, 16_384, wmem], 2);
         queue.size = wmem;
         queue.begin_write(1 << 60);
         while !queue.is_used_up(queue.memory(0, 0)) {
@@ -260,19 +263,21 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_twice_the_window() {
-        let mut queue = WriteQueue::new([4096, 16_384, 300_000]);
+    fn memory_is_twice_the_window_or_what_the_control_says() {
+        let mut queue = WriteQueue::new([4096, 16_384, 300_000], 2);
         // 10 segments of the initial window: twice 10 * 2304 bytes
         assert_eq!(queue.size, 46_080);
         queue.expand(20);
         assert_eq!(queue.size, 92_160);
         queue.expand(100);
         assert_eq!(queue.size, 300_000);
+        // three times
+        assert_eq!(WriteQueue::new([4096, 16_384, 300_000], 3).size, 69_120);
     }
 
     #[test]
     fn a_head_that_is_too_short_takes_from_the_next_and_its_push_if_it_takes_all() {
-        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20]);
+        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20], 2);
         queue.begin_write(1 << 60);
         for bytes in [1448, 3 * 1448] {
             queue.add();
@@ -303,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_write_takes_back_the_push_of_the_one_before() {
-        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20]);
+        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20], 2);
         assert!(queue.begin_write(1000));
         queue.add();
         assert!(!queue.fill(GOAL) && queue.is_written());
@@ -316,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_short_of_four_mib_is_written_in_parts() {
-        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20]);
+        let mut queue = WriteQueue::new([4096, 16_384, 4 << 20], 2);
         queue.begin_write((4 << 20) + 70_000);
         assert_eq!(queue.write_end, 4 << 20);
         queue.end = 4 << 20;
