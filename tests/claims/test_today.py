@@ -1,8 +1,11 @@
 """Which code decides a claim: the versions that it names, or those of today (`bakeoff verify --today`)."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from bakeoff import campaign, engines
+from bakeoff.claims.stored import replaced
 from bakeoff.engines.lab import versions
 from bakeoff.results import Result
 from bakeoff.scenario.scenario import from_document
@@ -121,3 +124,11 @@ def test_where_no_claim_names_a_version_there_is_nothing_to_do(verify):
 def test_findings_are_not_written_from_verdicts_of_today(verify):
     code, _, err = verify("--today", "--write-docs")
     assert (code, "--today: not valid with --write-docs" in err) == (2, True)
+
+
+def test_a_stored_run_of_another_version_decides_nothing():
+    def result(*effective):
+        return SimpleNamespace(record=SimpleNamespace(effective=effective))
+
+    notes = versions.notes(a_run("prague@2020-04"), {})
+    assert replaced({"a": result(*notes), "b": result("netns: 1 CPU")}) == {"a": "the kernel has no prague@2020-04"}
