@@ -24,6 +24,9 @@ const MARGIN_PERCENT: u64 = 1;
 const MIN_TSO_RATE: u64 = 1_200_000 >> 3;
 /// Bytes of the largest packet for segmentation, without room for headers.
 const MAX_TSO_BYTES: u64 = 65_535 - 320;
+/// What short round-trip times add to that size: so many bytes, halved for each 2^9 us of the least one.
+const RTT_BYTES: u64 = 65_536;
+const RTT_LOG: u32 = 9;
 /// An epoch that saw more packets starts anew.
 const EPOCH_RESET: u32 = 1 << 20;
 /// Aggregation beyond this time's worth of packets is not provided for, in microseconds.
@@ -59,8 +62,18 @@ pub fn bdp(bw: u64, min_rtt_us: u64, gain: u64) -> u32 {
 
 /// Segments of the packets that are handed down at the pacing rate. Source: Linux 7.3 `bbr_tso_segs_goal`.
 pub fn tso_segs_goal(tp: &TcpSock) -> u32 {
-    let bytes = (tp.pacing_rate >> 10).min(MAX_TSO_BYTES);
-    ((bytes / u64::from(tp.mss)) as u32).max(min_tso_segs(tp)).min(0x7f)
+    segs(tp, tp.pacing_rate >> 10)
+}
+
+/// The same in versions 2 and 3, which send larger packets over short round-trip times.
+/// Source: google/bbr v3 `bbr_tso_segs_generic`.
+pub fn tso_segs_goal_by_rtt(tp: &TcpSock) -> u32 {
+    let halvings = (tp.min_rtt_us >> RTT_LOG).min(63) as u32;
+    segs(tp, (tp.pacing_rate >> 10).saturating_add(RTT_BYTES >> halvings))
+}
+
+fn segs(tp: &TcpSock, bytes: u64) -> u32 {
+    ((bytes.min(MAX_TSO_BYTES) / u64::from(tp.mss)) as u32).max(min_tso_segs(tp)).min(0x7f)
 }
 
 /// See [`super::CongestionControl::min_tso_segs`].
@@ -68,13 +81,13 @@ pub fn min_tso_segs(tp: &TcpSock) -> u32 {
     if tp.pacing_rate < MIN_TSO_RATE { 1 } else { 2 }
 }
 
-/// Of `in_flight` packets, those in the network when the next one departs.
+/// Of `in_flight` packets, those in the network when the next ones depart, of `goal` segments.
 /// Source: Linux 7.3 `bbr_packets_in_net_at_edt`.
-pub fn packets_in_net_at_edt(tp: &TcpSock, in_flight: u32, bw: u64, gain: u64) -> u32 {
+pub fn packets_in_net_at_edt(tp: &TcpSock, in_flight: u32, bw: u64, gain: u64, goal: u32) -> u32 {
     let wait_us = (tp.wstamp - tp.now).as_us();
     let delivered = ((u128::from(bw) * u128::from(wait_us)) >> 24).min(u128::from(u32::MAX)) as u32;
     // Rising: does the next packet push it above the target? Falling: was it below before?
-    let next = if gain > UNIT { tso_segs_goal(tp) } else { 0 };
+    let next = if gain > UNIT { goal } else { 0 };
     (in_flight + next).saturating_sub(delivered)
 }
 
@@ -155,10 +168,10 @@ mod tests {
         tp.wstamp = Time::from_ms(6);
         // 4.3 packets delivered until then
         let bw = of(43, 10_000);
-        assert_eq!(packets_in_net_at_edt(&tp, 50, bw, UNIT), 46);
-        // 6103 bytes in 1/1024 s are 4 segments: 54 - 4
-        assert_eq!(packets_in_net_at_edt(&tp, 50, bw, UNIT * 5 / 4), 50);
-        assert_eq!(packets_in_net_at_edt(&tp, 2, bw, UNIT), 0);
+        assert_eq!(packets_in_net_at_edt(&tp, 50, bw, UNIT, 4), 46);
+        // 4 segments depart then: 54 - 4
+        assert_eq!(packets_in_net_at_edt(&tp, 50, bw, UNIT * 5 / 4, 4), 50);
+        assert_eq!(packets_in_net_at_edt(&tp, 2, bw, UNIT, 4), 0);
     }
 
     #[test]
@@ -167,6 +180,25 @@ mod tests {
         for (rate, segs) in [(149_999, 1), (150_000, 2), (6_250_000, 4), (u64::MAX, 45)] {
             tp.pacing_rate = rate;
             assert_eq!(tso_segs_goal(&tp), segs, "{rate}");
+        }
+    }
+
+    #[test]
+    fn short_round_trip_times_make_larger_packets() {
+        let mut tp = TcpSock::new(1448, 250);
+        // 1/1024 s: 1220 bytes, least 2; 12207 are 8; 6103, and 65536 >> (2000 >> 9 = 3) = 8192 are 9; 12207 and 65536 are above the most
+        for (rate, min_rtt_us, of_1, by_rtt) in [
+            (1_250_000, 40_000, 2, 2),
+            (12_500_000, 40_000, 8, 8),
+            (6_250_000, 2_000, 4, 9),
+            (12_500_000, 500, 8, 45),
+        ] {
+            (tp.pacing_rate, tp.min_rtt_us) = (rate, min_rtt_us);
+            assert_eq!(
+                (tso_segs_goal(&tp), tso_segs_goal_by_rtt(&tp)),
+                (of_1, by_rtt),
+                "{rate} {min_rtt_us}"
+            );
         }
     }
 

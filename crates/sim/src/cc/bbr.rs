@@ -141,7 +141,7 @@ impl Bbr {
     }
 
     fn in_net_at_edt(&self, tp: &TcpSock, in_flight: u32) -> u32 {
-        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain)
+        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain, tso_segs_goal(tp))
     }
 
     // ---- the model ------------------------------------------------------------------------------

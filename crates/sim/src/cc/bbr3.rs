@@ -35,7 +35,7 @@ mod tests;
 #[cfg(test)]
 mod version2;
 
-use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
+use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal_by_rtt};
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
 use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
@@ -182,7 +182,7 @@ impl Bbr3 {
     // ---- targets --------------------------------------------------------------------------------
 
     fn quantize(&self, tp: &TcpSock, cwnd: u32) -> u32 {
-        let cwnd = cwnd.max(3 * tso_segs_goal(tp)).max(MIN_CWND);
+        let cwnd = cwnd.max(3 * tso_segs_goal_by_rtt(tp)).max(MIN_CWND);
         cwnd + if self.is_probing_up() { 2 } else { 0 }
     }
 
@@ -191,7 +191,7 @@ impl Bbr3 {
     }
 
     fn in_net_at_edt(&self, tp: &TcpSock, in_flight: u32) -> u32 {
-        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain)
+        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain, tso_segs_goal_by_rtt(tp))
     }
 
     /// BDP or window, whichever is less: what is safe to keep in flight.
@@ -470,10 +470,10 @@ impl CongestionControl for Bbr3 {
         self.on_lost(tp, lost);
     }
 
-    fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
+    fn undo_cwnd(&mut self, _tp: &mut TcpSock) -> u32 {
         self.reset_full_bw(0);
         self.bounds.restore();
-        tp.snd_cwnd.max(self.prior_cwnd)
+        self.prior_cwnd
     }
 
     fn min_tso_segs(&self, tp: &TcpSock) -> u32 {

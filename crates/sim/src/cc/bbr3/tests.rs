@@ -128,3 +128,16 @@ fn the_window_of_an_rto_comes_back() {
     path.bbr.set_state(&mut path.tp, CaState::Open);
     assert_eq!(path.tp.snd_cwnd, before);
 }
+
+#[test]
+fn undoing_a_reduction_gives_back_the_window_before_it_whatever_came_since() {
+    for version in [Version::V2, Version::V3] {
+        let mut path = Path::cruising_of(version);
+        path.tp.snd_cwnd = 150;
+        path.bbr.ssthresh(&mut path.tp);
+        for grown in [100, 170] {
+            path.tp.snd_cwnd = grown;
+            assert_eq!(path.bbr.undo_cwnd(&mut path.tp), 150, "{version:?} {grown}");
+        }
+    }
+}
