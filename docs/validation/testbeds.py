@@ -269,8 +269,8 @@ Prague with `ecn_fallback`, before and after the fix ([study](../studies/prague-
 {fallback}
 ## Beyond {far_bound}
 
-{beyond} of {flows} rates differ by more than {far_bound}; {unknown} are beside `bbr2` (open: unknown parameters).
-The worst of the others by queue and cause, in Mbit/s:
+{beyond} of {flows} rates differ by more than {far_bound}; {unknown} are beside `bbr2` (open: unknown parameters and
+start offsets). The worst of the others by queue and cause, in Mbit/s:
 
 {far}
 Stalls are plausible, not proven. With `--set 'hosts.stall="5ms every 1s"'` `cubic-Codel-1bdp` gives 74.0 and 21.0
