@@ -65,7 +65,7 @@ def verify(tmp_path, monkeypatch, cli):
             id="target",
         ),
         # Every run has an RTT of 10 ms, whatever it is called.
-        pytest.param("sce-l4s-bakeoff/s2-prague-spike-duration", PROFILE, 'rtt: "{rtt.label}"', "rtt: 10ms", id="rtt"),
+        pytest.param("sce-l4s-bakeoff/s5-prague-spike-duration", PROFILE, 'rtt: "{rtt.label}"', "rtt: 10ms", id="rtt"),
         # The two flows of a pair have each other's congestion control.
         pytest.param(
             "sce-l4s-bakeoff/s3-prague-rate-10ms",
