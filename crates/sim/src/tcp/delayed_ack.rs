@@ -134,6 +134,8 @@ impl DelayedAck {
     }
 
     /// An ACK waits from now on; false if it must not (`tcp_send_delayed_ack`).
+    #[expect(clippy::inline_always, reason = "once per two segments")]
+    #[inline(always)]
     pub(super) fn wait(&mut self, now: Time) -> bool {
         let ato = self.ato.min(self.longest).min(DELACK_MAX);
         if self.due.is_some_and(|at| at <= now + Time(ato.0 / 4)) {

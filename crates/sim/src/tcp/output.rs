@@ -36,16 +36,19 @@ pub(super) fn most_segs(setup: &SenderSetup) -> u32 {
 impl Sender {
     /// Sends what window and pacing allow, and has the application write what there is memory for (`tcp_data_snd_check`).
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
-        if !self.queue.is_empty() {
-            self.write_xmit(false, out);
-        }
-        self.check_space();
-        while std::mem::take(&mut self.burst.throttled) {
+        let mut tries = !self.queue.is_empty();
+        loop {
+            if !(tries && self.xmit(false, out)) {
+                self.check_space();
+            }
+            if !std::mem::take(&mut self.burst.throttled) {
+                break;
+            }
             self.burst.memory = 0;
             if self.tp.lost_out > self.tp.retrans_out {
                 self.retransmit_lost(out);
             }
-            self.write_xmit(false, out);
+            tries = true;
         }
         if !self.queue.full && self.queue.end < self.write_seq {
             self.run_application(out);
@@ -57,7 +60,15 @@ impl Sender {
     }
 
     /// Sends what window and pacing allow, or if `one` no more than a buffer (`tcp_write_xmit`).
+    #[inline(never)]
     pub(super) fn write_xmit(&mut self, one: bool, out: &mut Vec<Packet>) {
+        self.xmit(one, out);
+    }
+
+    /// The same; whether anything was sent.
+    #[expect(clippy::inline_always, reason = "part of sending what an ACK allows")]
+    #[inline(always)]
+    fn xmit(&mut self, one: bool, out: &mut Vec<Packet>) -> bool {
         let mss = self.current_mss();
         let mut sent = 0;
         // New data sets the timer of a timeout if none runs, or in the place of a tail loss probe's.
@@ -131,6 +142,7 @@ impl Sender {
                 self.cwnd_usage.shrink(&mut self.tp, self.queue.is_empty() && self.queue.full);
             }
         }
+        sent > 0
     }
 
     /// One new segment beyond the window's count, for a tail loss probe.
@@ -170,7 +182,8 @@ impl Sender {
                 self.check_app_limited();
             }
             let goal = u64::from(self.size_goal()) * self.current_mss();
-            if !self.queue.has_room(goal) {
+            let new = !self.queue.has_room(goal);
+            if new {
                 let memory = self.queue.memory(self.tp.snd_una, self.board.buffers());
                 if self.queue.is_used_up(memory) {
                     self.queue.block();
@@ -178,9 +191,8 @@ impl Sender {
                     return;
                 }
                 self.restart_after_idle();
-                self.queue.add();
             }
-            let full = self.queue.fill(goal);
+            let full = self.queue.fill(new, goal);
             if self.queue.is_written() {
                 if self.queue.end < self.write_seq {
                     self.queue.push_passed();

@@ -55,6 +55,8 @@ pub(super) struct ReceiveWindow {
     arrived_at: Time,
     /// Bytes of memory that arrived then (`sk_rmem_alloc`).
     unread: u64,
+    /// With so much unread, or more, the memory holds no wider window.
+    shut: u64,
     /// Bytes that wait for a hole, when one more comes.
     held: u64,
     /// What will have been read when the first buffer of that time is.
@@ -67,8 +69,8 @@ pub(super) struct ReceiveWindow {
     clamp: u64,
     /// What the last ACK advertised (`rcv_wnd`).
     advertised: u64,
-    /// The window scale.
-    scale: u32,
+    /// The unit that windows are told in, less one: of the window scale.
+    unit: u64,
     rtt: Option<Time>,
     /// The stamp that the last sample of the RTT came from, in ms.
     echo_of: u64,
@@ -76,6 +78,8 @@ pub(super) struct ReceiveWindow {
     space: u64,
     /// When the round trip began that is measured, and what had been read by then.
     since: (Time, u64),
+    /// When it ends.
+    round_ends: Time,
 }
 
 impl ReceiveWindow {
@@ -96,17 +100,19 @@ impl ReceiveWindow {
             memory,
             arrived_at: Time::ZERO,
             unread: 0,
+            shut: u64::MAX,
             held: 0,
             first_read: 0,
             last_read: 0,
             bytes: first.min(clamp),
             clamp,
             advertised: first,
-            scale: largest.ilog2().saturating_sub(15).min(14),
+            unit: (1 << largest.ilog2().saturating_sub(15).min(14)) - 1,
             rtt: None,
             echo_of: 0,
             space: (10 * mss_bytes).min(first).min(clamp),
             since: (Time::ZERO, 0),
+            round_ends: Time(u64::MAX),
         }
     }
 
@@ -114,7 +120,13 @@ impl ReceiveWindow {
     pub fn begin(&mut self, now: Time) {
         if self.since.1 == 0 {
             self.since.0 = now;
+            self.plan_round();
         }
+    }
+
+    /// After the round trip's begin or its length changed.
+    fn plan_round(&mut self) {
+        self.round_ends = self.rtt.map_or(Time(u64::MAX), |rtt| self.since.0 + rtt);
     }
 
     /// What was advertised last, in bytes.
@@ -123,16 +135,17 @@ impl ReceiveWindow {
     }
 
     /// The window that an ACK advertises which acknowledges so many bytes more than the last (`tcp_select_window`).
+    #[inline]
     pub fn select(&mut self, acked: u64) -> u64 {
         let kept = self.advertised.saturating_sub(acked);
-        let whole = (1 << self.scale) - 1;
-        self.advertised = (self.bytes.min(self.free()).max(kept) + whole) & !whole;
+        self.advertised = (self.bytes.min(self.free()).max(kept) + self.unit) & !self.unit;
         self.advertised
     }
 
     /// What the memory that is free would hold (`tcp_space`).
+    #[inline]
     fn free(&self) -> u64 {
-        (self.memory.saturating_sub(self.unread) * self.ratio) >> 8
+        ((self.memory - self.unread) * self.ratio) >> 8
     }
 
     /// It is `now`: what arrived before was read.
@@ -140,7 +153,9 @@ impl ReceiveWindow {
     pub fn turn(&mut self, now: Time) {
         if self.arrived_at != now && self.unread > 0 {
             self.unread = 0;
-            self.adjust(self.arrived_at);
+            if self.arrived_at >= self.round_ends {
+                self.adjust(self.arrived_at);
+            }
         }
     }
 
@@ -176,6 +191,7 @@ impl ReceiveWindow {
         if ratio != self.ratio {
             self.ratio = ratio;
             self.clamp = (self.memory * ratio) >> 8;
+            self.shut = u64::MAX;
             self.space = self.space.min(self.clamp);
         }
     }
@@ -192,12 +208,23 @@ impl ReceiveWindow {
                 Some(rtt) if sample >= rtt => Time(rtt.0 - rtt.0 / 8 + sample.0 / 8),
                 _ => sample,
             });
+            self.plan_round();
         }
     }
 
     /// Two segments more with each that comes; whether there was room for that.
+    #[inline]
     pub fn open(&mut self, payload: u32) -> bool {
-        let most = self.clamp.min(self.free()).saturating_sub(std::mem::take(&mut self.held));
+        let held = std::mem::take(&mut self.held);
+        // Mostly it is open.
+        if self.unread >= self.shut {
+            return false;
+        }
+        let room = self.clamp.min(self.free());
+        if self.bytes >= room {
+            self.shut = self.unread;
+        }
+        let most = room.saturating_sub(held);
         let opens = payload >= SMALL && self.bytes < most;
         if opens {
             self.bytes = (self.bytes + 2 * u64::from(payload.max(self.mss))).min(most);
@@ -207,6 +234,7 @@ impl ReceiveWindow {
 
     /// Right-sizing, when the application reads what arrived at `now`: room for twice what was read in the last round trip,
     /// and more while that grows (`tcp_rcv_space_adjust`). What is not read yet counts against it.
+    #[cold]
     fn adjust(&mut self, now: Time) {
         let (since, before) = self.since;
         let Some(rtt) = self.rtt else { return };
@@ -216,6 +244,7 @@ impl ReceiveWindow {
         let unread = self.last_read - self.first_read;
         let copied = (self.first_read - before).saturating_sub(unread);
         self.since = (now, self.first_read);
+        self.plan_round();
         if copied <= self.space {
             return;
         }
@@ -233,6 +262,7 @@ impl ReceiveWindow {
         if memory > self.memory {
             self.memory = memory;
             self.clamp = (memory * self.ratio) >> 8;
+            self.shut = u64::MAX;
         }
     }
 }
@@ -278,7 +308,7 @@ mod tests {
         (w.bytes, w.advertised) = (81_920, 0);
         w.arrived(&segment(), 1448, 1448, Time::from_ms(1));
         // (131072 - 2304) * 160/256 = 80480; 6 MiB make a scale of 7: 629 * 128. The same as real Linux.
-        assert_eq!((w.scale, w.select(1448)), (7, 629 * 128));
+        assert_eq!((w.unit, w.select(1448)), (127, 629 * 128));
         w.arrived(&segment(), 2896, 2896, Time::from_ms(1));
         // Two are 79040, 618 * 128; the right edge does not move back: 80512 - 1448 = 79064.
         assert_eq!(w.select(1448), 618 * 128);
@@ -305,7 +335,7 @@ mod tests {
         let first = w.bytes;
         w.clamp = first + 5000;
         assert!(!w.open(SMALL - 1));
-        w.ratio = 140;
+        (w.ratio, w.shut) = (140, u64::MAX);
         assert_eq!((w.open(SMALL), w.bytes), (true, first + 2 * 1448));
         assert_eq!((w.open(4 * MSS), w.bytes), (true, first + 5000));
         assert!(!w.open(MSS));
@@ -333,7 +363,7 @@ mod tests {
     #[test]
     fn what_arrived_with_a_segment_and_is_not_read_yet_counts_against_it() {
         let mut w = ReceiveWindow::new(Buffer::default(), MSS);
-        (w.rtt, w.space) = (Some(Time::from_ms(20)), 14_480);
+        (w.rtt, w.space, w.round_ends) = (Some(Time::from_ms(20)), 14_480, Time::from_ms(20));
         for segments in [11, 12] {
             w.arrived(&segment(), segments * 1448, segments * 1448, Time::from_ms(20));
         }

@@ -35,9 +35,15 @@ struct Skb {
 /// What waits, and the memory that it may take.
 #[derive(Debug)]
 pub(super) struct WriteQueue {
-    skbs: Ring<Skb>,
+    /// The oldest; without bytes if there is none.
+    head: Skb,
+    behind: Ring<Skb>,
     /// Bytes of memory (`sk_sndbuf`).
     size: u64,
+    /// With no more in use the application goes on, if it waits: two thirds of `size`.
+    enough: u64,
+    /// Segments of the window that the memory was last made to suffice for.
+    segs: u32,
     most: u64,
     /// Windows that it holds (`sndbuf_expand` of the congestion control).
     windows: u64,
@@ -57,8 +63,11 @@ impl WriteQueue {
     /// With the values of `tcp_wmem` and memory of so many windows.
     pub fn new(wmem: [u64; 3], windows: u32) -> Self {
         let mut queue = WriteQueue {
-            skbs: Ring::default(),
-            size: wmem[1],
+            head: Skb::default(),
+            behind: Ring::default(),
+            size: 0,
+            enough: 0,
+            segs: 0,
             most: wmem[2],
             windows: windows.into(),
             end: 0,
@@ -67,36 +76,48 @@ impl WriteQueue {
             begun: false,
             full: false,
         };
+        queue.resize(wmem[1]);
         queue.expand(10);
         queue
     }
 
     /// Makes the memory suffice for a window of so many segments (`tcp_sndbuf_expand`).
+    #[inline]
     pub fn expand(&mut self, segs: u32) {
-        self.size = self.size.max((self.windows * u64::from(segs.max(10)) * PER_MSS).min(self.most));
+        if segs > self.segs {
+            self.segs = segs;
+            self.resize(self.size.max((self.windows * u64::from(segs.max(10)) * PER_MSS).min(self.most)));
+        }
+    }
+
+    fn resize(&mut self, size: u64) {
+        self.size = size;
+        // The most of which the half, rounded down, is free as well.
+        self.enough = (size / 3 * 2 + u64::from(!size.is_multiple_of(3))).min(size.saturating_sub(1));
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.skbs.is_empty()
+        self.head.bytes == 0
     }
 
     /// Whether the buffer at the head is also the last.
     #[inline]
     pub fn is_single(&self) -> bool {
-        self.skbs.len() == 1
+        self.head.bytes > 0 && self.behind.is_empty()
     }
 
     /// Bytes in the buffer at the head; 0 if there is none.
     #[inline]
     pub fn head(&self) -> u64 {
-        self.skbs.front().map_or(0, |skb| skb.bytes)
+        self.head.bytes
     }
 
     /// Memory in use (`sk_wmem_queued`), with `unacked` bytes in so many buffers sent and not acknowledged from `una` on.
     #[inline]
     pub fn memory(&self, una: u64, sent_buffers: usize) -> u64 {
-        self.end - una + (sent_buffers + self.skbs.len()) as u64 * HEAD
+        let unsent = self.behind.len() + usize::from(self.head.bytes > 0);
+        self.end - una + (sent_buffers + unsent) as u64 * HEAD
     }
 
     /// Whether so much memory leaves none for another buffer.
@@ -107,7 +128,7 @@ impl WriteQueue {
     /// With so much in use the application goes on if it waits (`sk_stream_is_writeable`).
     #[inline]
     pub fn wake(&mut self, memory: u64) {
-        self.full = self.size.saturating_sub(memory) < memory / 2 || memory >= self.size;
+        self.full = memory > self.enough;
     }
 
     /// The next write of an application that has data up to `limit`, if the one before is done; true if it begins now.
@@ -126,24 +147,31 @@ impl WriteQueue {
         self.end >= self.write_end
     }
 
+    fn last(&mut self) -> Option<&mut Skb> {
+        match self.behind.len().checked_sub(1) {
+            Some(index) => self.behind.get_mut(index),
+            None => (self.head.bytes > 0).then_some(&mut self.head),
+        }
+    }
+
     /// Whether the last buffer takes more before it has `goal` bytes.
-    pub fn has_room(&self, goal: u64) -> bool {
-        self.skbs.back().is_some_and(|skb| skb.bytes < goal)
+    pub fn has_room(&mut self, goal: u64) -> bool {
+        self.last().is_some_and(|skb| skb.bytes < goal)
     }
 
-    /// A new buffer.
-    pub fn add(&mut self) {
-        self.skbs.push(Skb::default());
-    }
-
-    /// Fills the last buffer up to `goal` bytes, or to the end of the write; whether it is full.
-    pub fn fill(&mut self, goal: u64) -> bool {
-        let last = self.skbs.len() - 1;
-        let left = self.write_end - self.end;
-        let Some(skb) = self.skbs.get_mut(last) else { return false };
+    /// Fills the last buffer, or a `new` one, up to `goal` bytes or to the end of the write; whether it is full.
+    pub fn fill(&mut self, new: bool, goal: u64) -> bool {
+        let (left, begun) = (self.write_end - self.end, self.begun);
+        if new && self.head.bytes > 0 {
+            self.behind.push(Skb::default());
+        }
+        let skb = match self.behind.len().checked_sub(1).and_then(|index| self.behind.get_mut(index)) {
+            Some(last) => last,
+            None => &mut self.head,
+        };
         let copied = left.min(goal.saturating_sub(skb.bytes));
         skb.bytes += copied;
-        skb.push &= self.begun;
+        skb.push &= begun;
         self.begun = true;
         self.end += copied;
         skb.bytes >= goal
@@ -151,11 +179,10 @@ impl WriteQueue {
 
     /// Sets PSH on the last buffer (`tcp_mark_push`).
     pub fn push_last(&mut self) {
-        if let Some(last) = self.skbs.len().checked_sub(1)
-            && let Some(skb) = self.skbs.get_mut(last)
-        {
+        let end = self.end;
+        if let Some(skb) = self.last() {
             skb.push = true;
-            self.pushed = self.end;
+            self.pushed = end;
         }
     }
 
@@ -180,45 +207,46 @@ impl WriteQueue {
     /// The head takes from those behind it until it has `bytes` (`tcp_grow_skb`, which looks at one buffer).
     #[inline]
     pub fn grow(&mut self, bytes: u64) {
-        let Some(head) = self.skbs.front() else { return };
-        if head.bytes < bytes && self.skbs.len() > 1 {
-            self.shift(bytes - head.bytes);
+        if self.head.bytes < bytes && !self.behind.is_empty() {
+            self.shift(bytes - self.head.bytes);
         }
     }
 
     fn shift(&mut self, missing: u64) {
-        let Some(next) = self.skbs.get_mut(1) else { return };
+        let Some(next) = self.behind.front_mut() else { return };
         let moved = missing.min(next.bytes);
-        let eaten = moved == next.bytes;
-        let push = eaten && next.push;
         next.bytes -= moved;
-        let mut head = self.skbs.front().copied().unwrap_or_default();
-        head.bytes += moved;
-        head.push |= push;
-        if eaten {
-            self.skbs.drop_front();
-        }
-        if let Some(front) = self.skbs.front_mut() {
-            *front = head;
+        self.head.bytes += moved;
+        if next.bytes == 0 {
+            self.head.push |= next.push;
+            self.behind.drop_front();
         }
     }
 
     /// Takes so many bytes off the head; whether they end with PSH.
     #[inline]
     pub fn take(&mut self, bytes: u64) -> bool {
-        let Some(head) = self.skbs.front_mut() else { return false };
-        if bytes < head.bytes {
-            head.bytes -= bytes;
+        if bytes < self.head.bytes {
+            self.head.bytes -= bytes;
             return false;
         }
-        let push = head.push;
-        self.skbs.drop_front();
+        self.next_head()
+    }
+
+    /// The head is sent: whether it ended with PSH.
+    fn next_head(&mut self) -> bool {
+        let push = self.head.push;
+        self.head = self.behind.front().copied().unwrap_or_default();
+        if !self.behind.is_empty() {
+            self.behind.drop_front();
+        }
         push
     }
 
     /// What was not sent, from `snd_nxt` on, never will be.
     pub fn clear(&mut self, snd_nxt: u64) {
-        self.skbs.drop_oldest(self.skbs.len());
+        self.head = Skb::default();
+        self.behind.drop_oldest(self.behind.len());
         (self.end, self.write_end, self.full) = (snd_nxt, snd_nxt, false);
     }
 }
@@ -232,11 +260,10 @@ mod tests {
     /// A queue in which an application wrote without end until memory was used up; none is sent.
     fn written(wmem: u64) -> WriteQueue {
         let mut queue = WriteQueue::new([4096, 16_384, wmem], 2);
-        queue.size = wmem;
+        queue.resize(wmem);
         queue.begin_write(1 << 60);
         while !queue.is_used_up(queue.memory(0, 0)) {
-            queue.add();
-            assert!(queue.fill(GOAL));
+            assert!(queue.fill(true, GOAL));
         }
         queue.block();
         queue
@@ -246,7 +273,7 @@ mod tests {
     fn an_application_writes_buffers_until_memory_is_used_up_and_pushes_the_last() {
         // 2 (65160 + 896) = 132112 bytes are more than 100000
         let mut queue = written(100_000);
-        assert_eq!((queue.skbs.len(), queue.end, queue.full), (2, 2 * GOAL, true));
+        assert_eq!((queue.behind.len(), queue.end, queue.full), (1, 2 * GOAL, true));
         assert!(!queue.take(GOAL), "the first has no PSH");
         assert!(!queue.take(1448) && queue.take(GOAL - 1448), "the last has, on its last part");
     }
@@ -280,16 +307,14 @@ mod tests {
         let mut queue = WriteQueue::new([4096, 16_384, 4 << 20], 2);
         queue.begin_write(1 << 60);
         for bytes in [1448, 3 * 1448] {
-            queue.add();
-            queue.fill(bytes);
+            queue.fill(true, bytes);
             queue.push_last();
         }
         queue.grow(3 * 1448);
         // one and two of three, with the head's own PSH; then the last of three
-        assert_eq!((queue.head(), queue.skbs.len()), (3 * 1448, 2));
+        assert_eq!((queue.head(), queue.behind.len()), (3 * 1448, 1));
         assert!(queue.take(3 * 1448));
-        queue.add();
-        queue.fill(1448);
+        queue.fill(true, 1448);
         queue.grow(2 * 1448);
         assert!(queue.is_single());
         assert!(queue.take(2 * 1448), "PSH of the first part holds for both");
@@ -299,10 +324,9 @@ mod tests {
     fn half_of_the_widest_window_forces_a_push() {
         let mut queue = written(60_000);
         assert_eq!(queue.pushed, GOAL);
-        queue.add();
-        queue.fill(32_580);
+        queue.fill(true, 32_580);
         assert!(!queue.is_push_forced(65_160));
-        queue.fill(32_581);
+        queue.fill(false, 32_581);
         assert!(queue.is_push_forced(65_160));
     }
 
@@ -310,11 +334,10 @@ mod tests {
     fn a_write_takes_back_the_push_of_the_one_before() {
         let mut queue = WriteQueue::new([4096, 16_384, 4 << 20], 2);
         assert!(queue.begin_write(1000));
-        queue.add();
-        assert!(!queue.fill(GOAL) && queue.is_written());
+        assert!(!queue.fill(true, GOAL) && queue.is_written());
         queue.push_last();
         assert!(queue.begin_write(3000) && queue.has_room(GOAL));
-        queue.fill(GOAL);
+        queue.fill(false, GOAL);
         assert_eq!((queue.head(), queue.end), (3000, 3000));
         assert!(!queue.take(3000));
     }
