@@ -27,6 +27,20 @@ const MAX_GSO_PAYLOAD: u64 = 65_279;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
 
+/// Segments that leave together.
+#[derive(Clone, Copy)]
+struct Buffer {
+    /// First byte.
+    first: u64,
+    bytes: u64,
+    /// Bytes of each segment but the last.
+    mss: u64,
+    /// Segments.
+    n: u32,
+    /// PSH on the last.
+    push: bool,
+}
+
 /// `sk_gso_max_segs`, as far as the largest skb can hold it.
 #[inline]
 pub(super) fn most_segs(setup: &SenderSetup) -> u32 {
@@ -386,18 +400,11 @@ impl Sender {
             self.board.push(&seg);
             seg.flags.clear(SegFlags::HEAD);
         }
-        let gso = self.setup.gso && n > 1;
-        let (packets, size, gso_size) = if gso { (1, bytes, mss as u16) } else { (n, mss, 0) };
-        for i in 0..packets {
-            let sent = u64::from(i) * size;
-            // An skb of several segments has PSH, for the receiver's sake, whatever was written.
-            if i + 1 == packets && (n > 1 || push) {
-                tcp_flags = tcp_flags.with(Flags::PSH);
-            }
-            let payload = size.min(bytes - sent) as u32;
-            self.emit(first + sent, payload, gso_size, sent_at, tcp_flags, ecn, out);
-            tcp_flags = Flags::ACK;
+        if push {
+            self.board.push_last();
         }
+        let buffer = Buffer { first, bytes, mss, n, push };
+        self.emit_buffer(buffer, sent_at, tcp_flags, ecn, out);
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
         self.tp.last_sent = self.tp.now;
@@ -434,6 +441,32 @@ impl Sender {
             Mode::Off => Ecn::NotEct,
             _ if self.cc.ect1() => Ecn::Ect1,
             _ => Ecn::Ect0,
+        }
+    }
+
+    /// Puts a buffer on its way, segment by segment if the device does no GSO.
+    #[expect(clippy::inline_always, reason = "part of sending what an ACK allows")]
+    #[inline(always)]
+    fn emit_buffer(
+        &mut self,
+        buffer: Buffer,
+        departs: Time,
+        mut flags: Flags,
+        ecn: Ecn,
+        out: &mut Vec<Packet>,
+    ) {
+        let Buffer { first, bytes, mss, n, push } = buffer;
+        let gso = self.setup.gso && n > 1;
+        let (packets, size, gso_size) = if gso { (1, bytes, mss as u16) } else { (n, mss, 0) };
+        for i in 0..packets {
+            let sent = u64::from(i) * size;
+            // An skb of several segments has PSH, for the receiver's sake, whatever was written.
+            if i + 1 == packets && (n > 1 || push) {
+                flags = flags.with(Flags::PSH);
+            }
+            let payload = size.min(bytes - sent) as u32;
+            self.emit(first + sent, payload, gso_size, departs, flags, ecn, out);
+            flags = Flags::ACK;
         }
     }
 
@@ -485,12 +518,9 @@ impl Sender {
                 break;
             }
             let Some(index) = self.board.next_lost() else { break };
-            let mut n = 1;
-            if self.setup.gso {
-                let room = self.tp.snd_cwnd - self.tp.packets_in_flight();
-                let most = room.min(self.max_segs(u64::from(self.tp.mss)));
-                n = self.board.take_buffer(index, most as usize) as u32;
-            }
+            let room = self.tp.snd_cwnd - self.tp.packets_in_flight();
+            let most = room.min(self.max_segs(u64::from(self.tp.mss)));
+            let n = self.board.take_buffer(index, most as usize) as u32;
             if self.throttled(u64::from(n) * u64::from(self.tp.mss), n, 1, false) {
                 break;
             }
@@ -514,7 +544,7 @@ impl Sender {
     /// `tcp_retransmit_skb`: one segment, or as one buffer the `n` that [`super::scoreboard::Scoreboard::take_buffer`] gave.
     pub(super) fn retransmit(&mut self, index: usize, n: u32, out: &mut Vec<Packet>) {
         let Some(&Seg { seq: first, end: first_end, .. }) = self.board.get(index) else { return };
-        let Some(&Seg { end, .. }) = self.board.get(index + n as usize - 1) else { return };
+        let Some(&Seg { end, flags, .. }) = self.board.get(index + n as usize - 1) else { return };
         let sent_at = self.stamp(end - first, n);
         let tp = &mut self.tp;
         for index in index..index + n as usize {
@@ -535,8 +565,9 @@ impl Sender {
         // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
         let marked = self.setup.mode == Mode::AccEcn || self.cc.needs_ecn();
         let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
-        let gso_size = if n > 1 { (first_end - first) as u16 } else { 0 };
-        self.emit(first, (end - first) as u32, gso_size, sent_at, Flags::ACK, ecn, out);
+        let push = flags.any(SegFlags::PUSH);
+        let buffer = Buffer { first, bytes: end - first, mss: first_end - first, n, push };
+        self.emit_buffer(buffer, sent_at, Flags::ACK, ecn, out);
     }
 }
 
@@ -544,6 +575,19 @@ impl Sender {
 mod tests {
     use super::super::sender::tests::{ack, open, open_with};
     use super::*;
+
+    #[test]
+    fn what_is_sent_again_in_one_buffer_has_push_on_its_last_segment_and_keeps_that_of_a_write() {
+        let (mut s, mut out) = open(6);
+        let mut again = |index, n| {
+            out.clear();
+            s.retransmit(index, n, &mut out);
+            out.iter().map(|p| (p.seq, p.flags.has(Flags::PSH))).collect::<Vec<_>>()
+        };
+        assert_eq!(again(0, 2), [(0, false), (1000, true)]);
+        assert_eq!(again(2, 1), [(2000, false)]);
+        assert_eq!(again(5, 1), [(5000, true)], "the end of the write");
+    }
 
     #[test]
     fn a_closed_window_is_probed_after_the_rto_and_twice_as_late_each_time() {

@@ -213,8 +213,7 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.early.note_duplicate(start, self.rcv_nxt);
             }
-            let segment_read = self.counters.received + (end - self.rcv_nxt);
-            let filled = self.advance(end);
+            let (segment_read, filled) = self.advance(end);
             self.window.arrived(packet, segment_read, self.counters.received, now);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
@@ -254,13 +253,17 @@ impl Receiver {
         }
     }
 
-    /// Data in order came, up to `end`. Whether it filled the last hole. Source: Linux 7.3 `tcp_data_queue`.
-    fn advance(&mut self, end: u64) -> bool {
-        let had_holes = !self.early.is_empty();
-        let next = if had_holes { self.early.fill(end) } else { end };
-        self.counters.received += next - self.rcv_nxt;
-        self.rcv_nxt = next;
-        had_holes && self.early.is_empty()
+    /// Data in order came, up to `end`. How many bytes had come by then, and whether it filled the last hole. Source: Linux 7.3
+    /// `tcp_data_queue`.
+    fn advance(&mut self, end: u64) -> (u64, bool) {
+        let read = self.counters.received + (end - self.rcv_nxt);
+        (self.counters.received, self.rcv_nxt) = (read, end);
+        if self.early.is_empty() {
+            return (read, false);
+        }
+        self.rcv_nxt = self.early.fill(end);
+        self.counters.received += self.rcv_nxt - end;
+        (read, self.early.is_empty())
     }
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.

@@ -27,6 +27,8 @@ impl SegFlags {
     pub const APP_LIMITED: SegFlags = SegFlags(16);
     /// The first segment of its buffer (skb).
     pub const HEAD: SegFlags = SegFlags(32);
+    /// Its last byte has PSH.
+    pub const PUSH: SegFlags = SegFlags(64);
     /// Something happened to it since it was sent for the first time.
     const TOUCHED: SegFlags = SegFlags(15);
 
@@ -114,6 +116,14 @@ impl Scoreboard {
         *slot = *seg;
     }
 
+    /// The newest segment ends with PSH.
+    #[cold]
+    pub fn push_last(&mut self) {
+        if let Some(seg) = self.segs.len().checked_sub(1).and_then(|last| self.segs.get_mut(last)) {
+            seg.flags.set(SegFlags::PUSH);
+        }
+    }
+
     /// The oldest segment.
     pub fn front(&self) -> Option<&Seg> {
         self.segs.front()
@@ -199,9 +209,10 @@ impl Scoreboard {
         n
     }
 
-    /// Buffers in the queue.
+    /// Buffers in the queue, and among them the one of which the first segments were acknowledged (`tcp_trim_head`).
+    #[inline]
     pub fn buffers(&self) -> usize {
-        self.heads
+        self.heads + usize::from(self.front().is_some_and(|seg| !seg.flags.any(SegFlags::HEAD)))
     }
 
     /// Notes a retransmission of the segment at `index` at `now`.
@@ -317,6 +328,24 @@ mod tests {
             [b.index_of(0), b.index_of(9), b.index_of(10), b.index_of(49), b.index_of(50)],
             [0, 0, 1, 4, 5]
         );
+    }
+
+    #[test]
+    fn a_buffer_counts_until_its_last_segment_is_acknowledged() {
+        let mut b = Scoreboard::default();
+        for i in 0..4 {
+            let mut seg = Seg { seq: i * 10, end: (i + 1) * 10, ..Seg::default() };
+            if i % 2 == 0 {
+                seg.flags.set(SegFlags::HEAD);
+            }
+            b.push(&seg);
+        }
+        let mut left = |heads| {
+            b.remove(1, heads);
+            b.buffers()
+        };
+        // two of two segments each
+        assert_eq!([left(1), left(0), left(1), left(0)], [2, 1, 1, 0]);
     }
 
     #[test]
