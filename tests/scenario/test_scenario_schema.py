@@ -12,14 +12,8 @@ from scenario_texts import one, runs
 
 def test_the_examples_of_the_page_expand(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "scenario-language.md").read_text()
-    small, first, network, flows = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    small, network, flows = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert [run.run for run in runs(tmp_path, small)] == ["fq_codel", "pie ecn"]
-    assert [run.run for run in runs(tmp_path, first)] == [
-        "cubic-fq_codel(1q)",
-        "cubic-pie",
-        "reno-fq_codel(1q)",
-        "reno-pie",
-    ]
     assert len(one(tmp_path, "duration: 60s\n" + network + flows).flows) == 12
 
 
