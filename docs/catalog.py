@@ -18,7 +18,7 @@ SUITES: Final = {
     "bidirectional": "Mail to the tsvwg list, May 2020: traffic in both directions of an asymmetric line.",
     "bless-2025": "2025: the largest queue of BBR and BBRv3 in a deep FIFO.",
     "ccafct": "March 2021: completion times of short flows beside a long one.",
-    "future": "Experiments that the documents proposed and did not run, with SCE, L4S and CUBIC ([study](studies/future.md)).",
+    "future": "What the documents proposed and did not run, with SCE, L4S and CUBIC ([study](studies/future.md)).",
     "issue-16-17": "2019: the L4S team's answer to two issues about Prague behind a FIFO and `fq_codel`.",
     "l4s-pam2025": "PAM 2025: Prague beside CUBIC and BBR in nine queues, on virtual machines.",
     "l4s-tests": "November 2020: 13 scenarios that test L4S on the public Internet's terms.",
