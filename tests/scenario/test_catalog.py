@@ -190,6 +190,22 @@ def test_the_root(monkeypatch, tmp_path):
     assert references.load() == []  # a catalog of one's own brings its own references
 
 
+def test_the_future_suite_has_sce_and_l4s_on_the_same_paths(every_run):
+    """Of 16 scenarios only `cnq` has no L4S flow and only `mangled-ecn` no SCE flow; SCE needs its sysctl."""
+    kinds: dict[str, set[str]] = {}
+    for run in every_run:
+        if run.suite != "future":
+            continue
+        controls = {flow.cc.partition("@")[0].partition(" ")[0] for flow in run.flows}
+        sce = any(cc.endswith("-sce") for cc in controls)
+        kinds.setdefault(run.scenario, set()).update(controls & {"prague"} | ({"sce"} if sce else set()))
+        hosts = {node.sysctls.get("net.ipv4.tcp_sce") for node in run.nodes if node.kind == "host"}
+        assert not sce or "1" in hosts, run.key
+        assert not (sce and "prague" in controls), run.key
+    assert len(kinds) == 16
+    assert {name for name, found in kinds.items() if found != {"prague", "sce"}} == {"cnq", "mangled-ecn"}
+
+
 def test_a_file_that_changes_is_read_again(monkeypatch, tmp_path):
     monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
     file, profile = tmp_path / "suites" / "mine" / "one.yaml", tmp_path / "profiles" / "usual.yaml"
