@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import platform
@@ -96,9 +97,29 @@ def _module(area: str, name: str, lost: str, install: str) -> Check:
     return Check(area, name, "ok", "installed")
 
 
+def _controls(area: str, has: Iterable[str], wanted: Iterable[str], where: str) -> Check:
+    """The congestion controls that an engine has of those that it could have."""
+    found = sorted(set(has))
+    without = sorted(set(wanted).difference(found))
+    detail = f"{', '.join(found)}{f'; not {where}: ' if without else ''}{', '.join(without)}"
+    return Check(area, "congestion controls", "limited" if without else "ok", detail)
+
+
+def _on_linux() -> list[str]:
+    from bakeoff.engines import controls
+
+    return [name for name, control in controls.table().items() if control.on_linux]
+
+
 def _sim() -> Iterator[Check]:
     again = "make setup" if data.checkout() is not None else _AGAIN
-    yield _module("sim", "bakeoff._sim", "the simulator cannot run", again)
+    simulator = _module("sim", "bakeoff._sim", "the simulator cannot run", again)
+    yield simulator
+    if simulator.status == "ok":
+        from bakeoff.engines import controls
+
+        names = [name for name, control in controls.table().items() if control.simulated]
+        yield _controls("sim", names, names, "")
     from bakeoff.scenario import catalog
 
     try:
@@ -109,7 +130,7 @@ def _sim() -> Iterator[Check]:
 
 
 def _kernel() -> Iterator[Check]:
-    from bakeoff.engines.kernel import boot, registry
+    from bakeoff.engines.kernel import boot, check, registry
 
     machine = platform.machine()
     if machine == "x86_64":
@@ -121,6 +142,8 @@ def _kernel() -> Iterator[Check]:
     if kernels:
         names = ", ".join(f"{kernel.name} ({kernel.release})" for kernel in kernels)
         yield Check("kernel", "virtual-time kernel", "ok", names)
+        for kernel in kernels:
+            yield _controls("kernel", check.configured(kernel).names("cc"), _on_linux(), f"in {kernel.name}")
     else:
         yield Check("kernel", "virtual-time kernel", "missing", "none built yet", _build_a_kernel())
     if missing := build_tools.missing_tools():
@@ -207,11 +230,28 @@ def _netns() -> Iterator[Check]:
         yield Check("netns", "privilege", "missing", f"this process has no {' and no '.join(missing)}", "run as root")
     else:
         yield Check("netns", "privilege", "ok", ", ".join(_CAPABILITIES))
+    yield _controls("netns", _of_this_host(), _on_linux(), "on this machine")
     yield _agent("netns")
     yield _program("netns", "ip", "no run")
     yield _tc("netns")
     yield _program("netns", "sysctl", "no scenario that sets one")
     yield _program("netns", "ethtool", "offloads stay on")
+
+
+def _of_this_host() -> Iterator[str]:
+    """What its kernel has, and what it has as modules."""
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    modules = Path("/lib/modules", platform.release(), "modules.dep")
+    from bakeoff.engines import controls
+
+    with contextlib.suppress(OSError):
+        yield from available.read_text().split()
+    with contextlib.suppress(OSError):
+        paths = [Path(line.partition(":")[0]) for line in modules.read_text().splitlines()]
+        loadable = {path.name.partition(".")[0] for path in paths}
+        for name in controls.LINUX.union(controls.MODULES):
+            if controls.module(name) in loadable:
+                yield name
 
 
 def _capabilities() -> int:

@@ -79,6 +79,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Boot a kernel and report which parts of the catalog it can run."""
+    from bakeoff.engines import controls
     from bakeoff.engines.kernel.check import check as check_kernel
 
     report = check_kernel(kernel)
@@ -96,6 +97,8 @@ def check(
     for kind, names in report.adds.items():
         if names:
             say(f"  beyond Linux 7.3, {kind}: {', '.join(names)}", indent=4)
+    simulated = [name for name, control in controls.table().items() if control.engines == ("sim",)]
+    say(f"  only on the simulator, cc: {', '.join(simulated)}", indent=4)
 
 
 Suites = Annotated[

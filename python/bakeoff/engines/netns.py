@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff import lockfile
-from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
+from bakeoff.engines import Outcome, controls, only_kernel_runs_programs, only_make, place
 from bakeoff.engines.kernel import host_programs
 from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError
 from bakeoff.results import layout, parts, write_json
@@ -156,8 +156,9 @@ def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
 
     for role in made.roles:
         if "cc" in role and not _has_cc(role["cc"]):
-            module = f"tcp_{role['cc']}"
-            yield f"flow '{role['name']}'", f"cc '{role['cc']}' is not in this host's kernel; module {module}"
+            module = controls.module(role["cc"])
+            other = controls.elsewhere(role["cc"], "netns")
+            yield f"flow '{role['name']}'", f"cc '{role['cc']}' is not in this host's kernel; module {module}{other}"
     for node, what in needs.lacking(made, lambda _, argv: _tried(argv)):
         yield node, f"this host's kernel {what}"
 

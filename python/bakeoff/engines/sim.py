@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bakeoff import tc
-from bakeoff.engines import Outcome, only_kernel_runs_programs, place
+from bakeoff.engines import Outcome, controls, only_kernel_runs_programs, place
 from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError, UserCodeError
 from bakeoff.results import layout, write_json, write_parts
 from bakeoff.results.counters import Counters
@@ -64,7 +65,7 @@ class Simulator:
         except _sim.HookError as error:
             raise _failed(run, error, modules) from None
         except ValueError as error:
-            raise RefusedError(str(error), place=place(run)) from error
+            raise RefusedError(f"{error}{_elsewhere(str(error))}", place=place(run)) from error
 
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run and write what came out into `folder`. RunError if an invariant broke."""
@@ -118,6 +119,12 @@ class Simulator:
         bottleneck_bps = min(_rates(run), default=_UNLIMITED_BPS)
         duration_s: float = run.duration_s
         return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
+
+
+def _elsewhere(error: str) -> str:
+    """The engines that have the congestion control which the simulator says that it does not know."""
+    unknown = re.match(r"flows\[\d+\]\.cc: .*?unknown congestion control '([^']*)'", error)
+    return controls.elsewhere(unknown[1], "sim") if unknown else ""
 
 
 def choose(make: str | None) -> Simulator:

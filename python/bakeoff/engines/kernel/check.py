@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bakeoff import files, jsonfile, tc
+from bakeoff.engines import controls
 from bakeoff.engines.kernel import config, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
@@ -43,14 +44,11 @@ def qdiscs() -> Mapping[str, str]:
 
 
 # What Linux itself had in 7.3: more than this is what a development tree adds.
-_MAINLINE_CC: Final = _words(
-    "bbr bic cdg cubic dctcp highspeed hybla htcp illinois lp nv reno scalable vegas veno westwood yeah"
-)
 _MAINLINE_SCH: Final = _words(
     "bpf cake cbs choke codel default drr dualpi2 etf ets fifo fq fq_codel fq_pie gred hfsc hhf htb ingress mqprio "
     "mqprio_lib multiq netem pie plug prio qfq red sfb sfq skbprio taprio tbf teql"
 )
-CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", "dctcp-sce"}
+_CONTROLS: Final = controls.LINUX.union(controls.MODULES)
 # qdisc kind -> symbol, where it is not NET_SCH_ and the kind.
 _SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
 
@@ -60,11 +58,9 @@ _SCE: Final = ("net.ipv4.tcp_sce", "net.ipv4.tcp_sce_pacing")
 @cache
 def _own() -> Mapping[str, str]:
     """Symbol of a congestion control or a queue -> the module of this repository that has it."""
-    return (
-        {"TCP_CONG_PRAGUE": "tcp_prague"}
-        | dict.fromkeys(_words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce")
-        | {f"NET_SCH_{kind.upper()}": module for kind, module in module_qdiscs.modules().items()}
-    )
+    return {controls.symbol(name): module for name, module in controls.MODULES.items()} | {
+        f"NET_SCH_{kind.upper()}": module for kind, module in module_qdiscs.modules().items()
+    }
 
 
 # Where the guest has it.
@@ -215,21 +211,20 @@ def check_kernel(kernel: BuiltKernel) -> Report:
 
 
 def configured(kernel: BuiltKernel) -> Report:
-    """What the kernel's configuration says that it has, without executing it."""
+    """What the kernel's configuration and its modules say that it has, without executing it."""
+
+    external = controls.offered(kernel.modules)
 
     def finding(kind: str, name: str, symbol: str) -> Finding:
-        ok = kernel.options.get(symbol, "n") != "n"
+        ok = kernel.options.get(symbol, "n") != "n" or (kind == "cc" and name in external)
         return Finding(kind, name, ok, "" if ok else _lacks(kernel, symbol))
 
     # Every kernel has Reno, and asks about it with no symbol.
     findings = [Finding("cc", "reno", True, "")]
-    findings += [
-        finding("cc", name, f"TCP_CONG_{name.upper().replace('-', '_')}")
-        for name in sorted(CONGESTION_CONTROLS - {"reno"})
-    ]
+    findings += [finding("cc", name, controls.symbol(name)) for name in sorted(_CONTROLS - {"reno"})]
     findings += [finding("qdisc", kind, _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")) for kind in sorted(qdiscs())]
     findings += [finding(kind, name, symbol) for (kind, name), (symbol, _) in _OTHERS.items()]
-    adds = _adds(kernel, [name.replace("_", "-") for name in config.names(kernel.options, "TCP_CONG_")])
+    adds = _adds(kernel, [controls.named(name) for name in config.names(kernel.options, "TCP_CONG_")])
     return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
 
 
@@ -248,7 +243,8 @@ def missing(run: Run, report: Report) -> list[str]:
         finding = known.get((kind, plain))
         if finding is None:
             if plain not in report.adds.get(kind, []):
-                reasons.append(f"{place}: {plain!r} is not in kernel {report.kernel}")
+                hint = controls.elsewhere(plain, "kernel") if kind == "cc" else ""
+                reasons.append(f"{place}: {plain!r} is not in kernel {report.kernel}{hint}")
         elif not finding.ok:
             reasons.append(f"{place}: {plain!r}: {finding.why}")
 
@@ -308,11 +304,9 @@ def _findings(kernel: BuiltKernel, probed: _Probed) -> list[Finding]:
     findings += [
         Finding("module", Path(path).name, error is None, error or "") for path, error in probed.modules.items()
     ]
-    for name in sorted(available.union(CONGESTION_CONTROLS)):
+    for name in sorted(available.union(_CONTROLS)):
         ok = name in available
-        findings.append(
-            Finding("cc", name, ok, "" if ok else _lacks(kernel, f"TCP_CONG_{name.upper().replace('-', '_')}"))
-        )
+        findings.append(Finding("cc", name, ok, "" if ok else _lacks(kernel, controls.symbol(name))))
     for kind in sorted(qdiscs()):
         symbol = _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")
         findings.append(_judge(kernel, "qdisc", kind, symbol, probed.error_of(f"qdisc {kind}")))
@@ -365,7 +359,7 @@ def _burst(output: str) -> tuple[bool, str]:
 
 def _adds(kernel: BuiltKernel, available: list[str]) -> dict[str, list[str]]:
     kinds = set(config.names(kernel.options, "NET_SCH_")) - _MAINLINE_SCH | module_qdiscs.offered(kernel.modules)
-    return {"cc": sorted(set(available) - _MAINLINE_CC), "qdisc": sorted(kinds)}
+    return {"cc": sorted(set(available) - controls.LINUX), "qdisc": sorted(kinds)}
 
 
 def require(run: Run, report: Report, *, place: str) -> None:

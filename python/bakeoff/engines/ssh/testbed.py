@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from bakeoff import lockfile
-from bakeoff.engines import Outcome, only_kernel_runs_programs, place
+from bakeoff.engines import Outcome, controls, only_kernel_runs_programs, place
 from bakeoff.engines.kernel import cache as cache_folder
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
@@ -171,8 +171,11 @@ class Testbed:
         machine_info.need_programs(machine, sorted({c.argv[0] for c in commands if c.node == machine.node}))
         ccs = [role["cc"] for role in made.roles if role["node"] == machine.node and "cc" in role]
         for name in machine_info.lacking_ccs(machine, ccs):
+            module = controls.module(name)
             raise RefusedError(
-                f"{machine.place}: cc '{name}' is missing in its kernel; expected module tcp_{name}", place=place(run)
+                f"{machine.place}: cc '{name}' is missing in its kernel; expected module {module}"
+                f"{controls.elsewhere(name, 'ssh')}",
+                place=place(run),
             )
         session.need_free(machine)
 
