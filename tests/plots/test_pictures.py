@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -88,10 +89,33 @@ class TestColours:
         with pytest.raises(BakeoffError, match=r"present.colours.prague: 'teel': invalid colour"):
             draw.figure(result)
 
-    def test_flows_of_one_control_differ_by_their_dashes(self):
+    def test_flows_of_one_control_have_shades_and_dashes(self):
         drawn = lines([PlottedRun(run("cubic", "cubic", "prague"))])
-        assert [line.colour for line in drawn] == ["#0072B2", "#0072B2", "#D55E00"]
+        # The first has the control's own colour, the second 65 % of each part: 0.65 * (0, 114, 178) = (0, 74, 116).
+        assert [line.colour for line in drawn] == ["#0072B2", "#004a74", "#D55E00"]
         assert drawn[0].dash != drawn[1].dash
+
+    def test_four_flows_each_way_have_a_look_each_in_their_direction(self):
+        result = run(*["prague"] * 8)
+        for flow in result.resolved["flows"][4:]:
+            flow["from"], flow["to"] = "srv", "cli"
+        drawn = lines([PlottedRun(result)])
+        assert len(drawn) == 8
+        for way in (drawn[:4], drawn[4:]):
+            assert len({line.colour for line in way}) == 4
+            assert len({str(line.dash) for line in way}) == 4
+        assert drawn[0].colour == drawn[4].colour == colours.CONTROLS["prague"][0]
+
+    def test_a_name_stands_at_the_end_of_lines_of_one_control(self):
+        picture = draw.figure(run("cubic", "cubic", "prague", names=["c1", "c2", "p"], rates=(20e6, 20e6, 5e6)))
+        ends = {text.get_text(): text.get_position() for text in picture.axes[0].texts}
+        assert set(ends) == {"c1", "c2"}
+        assert abs(ends["c1"][1] - ends["c2"][1]) > 0.02  # though both end at 20 Mbit/s
+
+    def test_a_control_has_one_colour_over_time_and_in_bars_of_every_scenario_of_the_catalog(self):
+        """None of the suites gives a flow a colour of its own."""
+        for path in Path("catalog").rglob("*.yaml"):
+            assert "colours:" not in path.read_text(), path
 
 
 class TestManyFlows:
@@ -130,6 +154,71 @@ def without_axes(result):
     return result
 
 
+class TestEnds:
+    def test_nothing_is_drawn_after_the_end_of_a_flow(self):
+        result = run("prague", "cubic", rates=(20e6, 10e6))
+        result.resolved["flows"][0]["stop_s"] = 30.0
+        rates, delays = draw.figure(result).axes
+        for axes in (rates, delays):
+            ended, other = lines_of(axes)[:2]
+            # The last mean is that of 29 s to 30 s.
+            assert ended.get_xdata()[np.isfinite(ended.get_ydata())].max() == 29.5
+            assert other.get_xdata()[np.isfinite(other.get_ydata())].max() == 59.5
+
+    def test_a_transfer_ends_with_its_last_byte(self):
+        result = run("cubic", rates=(8e6,))  # 1 MB/s
+        result.resolved["flows"][0]["source"] = {"kind": "bytes", "bytes": 12_000_000}
+        time, _ = PlottedRun(result).samples.of("flow", "cubic-0", "delivery_rate")
+        assert time[-1] == pytest.approx(12.0)
+
+
+class TestBoxes:
+    @pytest.mark.parametrize(("up", "panels"), [(1e6, 3), (30e6, 2)])
+    def test_directions_of_unlike_size_have_axes_of_their_own(self, up, panels):
+        result = run("cubic", "cubic", rates=(up, 40e6))
+        result.resolved["flows"][1] |= {"from": "srv", "to": "cli"}
+        picture = draw.figure(result, "box_totals")
+        assert len(picture.axes) == panels  # rates up, down and delays; or all rates and delays
+        assert picture.axes[0].get_ylim()[1] < 3 * up / 1e6
+
+
+class TestGamed:
+    def gamed(self, **match):
+        result = run("cubic", "prague", "cubic", names=["one", "prague", "other"])
+        rule = {"match": {"proto": "tcp", **match}, "set_ecn": "ect1"}
+        result.resolved["interfaces"][0]["mangle"] = [rule]  # at mid, of what comes from cli
+        return {line.label for line in lines([PlottedRun(result)])}
+
+    def test_a_flow_whose_packets_are_made_ect1_is_labelled(self):
+        assert self.gamed(flow="other") == {"one (cubic)", "prague", "other (cubic, gamed: ECT(1) forced on it)"}
+
+    def test_what_is_ect1_anyway_is_not(self):
+        found = self.gamed()
+        assert "prague" in found
+        assert sum("gamed" in label for label in found) == 2
+
+
+class TestColumns:
+    def runs(self):
+        one, other = (run("cubic", cc, rates=(30e6, 10e6), run=cc) for cc in ("prague", "reno"))
+        return [one, other]
+
+    def test_each_run_has_a_column_that_says_which_and_the_same_axes(self):
+        picture = draw.overlay(self.runs(), names=["SCE: Cake", "L4S: DualPI2"], title="Who wins", columns=True)
+        first, second, *delays = picture.axes
+        assert [axes.get_title(loc="left") for axes in (first, second)] == ["SCE: Cake", "L4S: DualPI2"]
+        assert first.get_ylim() == second.get_ylim()
+        assert delays[0].get_ylim() == delays[1].get_ylim()
+        assert picture.heading.title == "Who wins"
+        assert entries(picture)[:3] == ["cubic-0", "prague-1", "ping (ICMP probe)"]
+
+    def test_other_kinds_have_none(self):
+        with pytest.raises(BakeoffError, match="columns: 'queue' has none; expected one of tcp_delivery_with_rtt"):
+            draw.overlay(self.runs(), "queue", columns=True)
+        with pytest.raises(BakeoffError, match="columns: 1 runs; expected 2 to 3"):
+            draw.overlay(self.runs()[:1], columns=True)
+
+
 class TestOverTime:
     def test_axes_are_the_suites_and_units_are_scaled(self):
         rates, delays = draw.figure(run("prague", "cubic", rates=(45e6, 2e6))).axes
@@ -143,6 +232,18 @@ class TestOverTime:
         picture = draw.figure(result)
         assert "the axis is cut: data go up to 60 Mbit/s" in [axes.get_title(loc="right") for axes in picture.axes]
         assert not [text for text in words(draw.figure(without_axes(result))) if "cut" in text]
+
+    def test_files_of_two_scales_have_names_of_their_own(self):
+        names = [draw.file_name("tcp_delivery_with_rtt", scale) for scale in draw.SCALES]
+        assert names[0] == "tcp_delivery_with_rtt"
+        assert len(set(names)) == len(names)
+
+    def test_all_of_the_data_is_seen_whatever_the_scenario_asks_for(self):
+        result = run("cubic", rates=(60e6,))
+        rates, delays = draw.figure(result, scale="data").axes
+        assert rates.get_ylim()[1] > 60  # where it asks for 55
+        assert delays.get_ylim()[0] == 0  # where it asks for 20
+        assert not any("cut" in axes.get_title(loc="right") for axes in (rates, delays))
 
     def test_fixed_and_variable_scales(self):
         result = without_axes(run("cubic", rates=(45e6,)))

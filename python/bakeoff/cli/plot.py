@@ -35,6 +35,7 @@ class Scale(StrEnum):
     auto = "auto"
     fixed = "fixed"
     var = "var"
+    data = "data"
 
 
 def _list_kinds(wanted: bool) -> None:
@@ -126,7 +127,8 @@ def plot(
         Scale,
         typer.Option(
             help="Axis limits. auto: from the data or the scenario; fixed: 1.2 times the capacity, and 100 ms "
-            "above the base delay; var: three times the delay in the data."
+            "above the base delay; var: three times the delay in the data; data: all of the data. File names end "
+            "in _fixed, _var or _data."
         ),
     ] = Scale.auto,
     format_: Annotated[
@@ -191,7 +193,8 @@ def plot(
         with patience("drawing"):
             figure = draw.overlay(whole, picked.name, scale=scale.value)
         folder = whole[0].path if len(whole) == 1 else plots_folder
-        written(figure, target.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
+        name = draw.file_name(picked.name if len(whole) == 1 else f"overlay-{picked.name}", scale.value)
+        written(figure, target.of(folder, name, alone=True))
         return
     if len(whole) > MOST_PICTURES:
         raise UsageError(
@@ -203,7 +206,7 @@ def plot(
         if isinstance(found, BakeoffError):
             typer.echo(f"skipped: {found}", err=True)
         else:
-            name = f"{result.key.replace('/', '_')}-{picked.name}"
+            name = draw.file_name(f"{result.key.replace('/', '_')}-{picked.name}", scale.value)
             written(found, target.of(plots_folder, name, alone=False))
             drawn += 1
     if not drawn:

@@ -40,9 +40,11 @@ def lines(several: Sequence[PlottedRun]) -> list[str]:
         for plotted in several:
             for text in part(plotted):
                 of.setdefault(text, []).append(plotted.label)
-    return [
-        plain(text if len(labels) == len(several) else f"{' | '.join(labels)}: {text}") for text, labels in of.items()
-    ]
+    found = []
+    for text, labels in of.items():
+        apart = " \N{EN DASH} " if any(":" in label for label in labels) else ": "
+        found.append(plain(text if len(labels) == len(several) else f"{' | '.join(labels)}{apart}{text}"))
+    return found
 
 
 def failures(several: Sequence[PlottedRun]) -> list[str]:

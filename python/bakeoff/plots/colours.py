@@ -38,6 +38,9 @@ _OTHERS: Final = ("#117733", "#882255", "#999933", "#332288", "#AA4499", "#66110
 DASHES: Final = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (7, 1.6, 1.4, 1.6)))
 """Several lines of one colour are told apart by these."""
 
+SHADES: Final = (0.0, -0.35, 0.4, -0.65)
+"""How far each of several flows of one control goes from its colour towards white, or (negative) towards black."""
+
 SERIES: Final = ("#222222", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A3B69")
 """Where the lines of a picture stand for runs, queues or labels, and none of them for a flow."""
 
@@ -72,6 +75,18 @@ def control_styles(controls: Iterable[str]) -> dict[str, tuple[str, str]]:
         taken.add(at)
         found[name] = (_OTHERS[at], "hd8H"[at % 4])
     return found
+
+
+def shade(colour: str, nth: int) -> str:
+    """The colour of the nth of several flows with one control, counted from 0: a shade of the control's."""
+    from bakeoff.plots.mpl import to_hex, to_rgb
+
+    far = SHADES[nth % len(SHADES)]
+    if not far:
+        return colour
+    to = 1.0 if far > 0 else 0.0
+    red, green, blue = (part + abs(far) * (to - part) for part in to_rgb(colour))
+    return to_hex((red, green, blue))
 
 
 def asked_colours(run: Run) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import delay_over_time
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from bakeoff.scenario.run import Probe
 
 Part = tuple[Line, "Array"]
+Box = tuple[str, str, "Array"]
+"""The name below a box, its colour, and the values."""
+_TOTAL: Final = "#555555"
+_ORDER: Final = 5.0
 
 
 def ping_cdf(several: Sequence[PlottedRun]) -> Picture:
@@ -65,13 +69,16 @@ def induced_latency_cdf(several: Sequence[PlottedRun]) -> Picture:
 
 
 def box_totals(several: Sequence[PlottedRun]) -> Picture:
-    """Boxes over the samples of the steady state: rates of all flows and their sums, and round-trip times."""
+    """Boxes over the samples of the steady state: rates of all flows and their sums, and round-trip times.
+
+    Directions whose totals differ by more than five times have panels of their own.
+    """
     from bakeoff.plots import panels
     from bakeoff.plots.picture import titled
 
     alone = len(several) == 1
-    rates: list[tuple[str, str, Array]] = []
-    delays: list[tuple[str, str, Array]] = []
+    by_way: dict[str, list[Box]] = {}
+    delays: list[Box] = []
     for plotted in several:
         of = f"{plain(plotted.label)}\n" if plotted.label else ""
         ways = list(dict.fromkeys(direction(plotted, flow) for flow in plotted.flows))
@@ -79,11 +86,11 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
             name = "total" + (f" {way}" if len(ways) > 1 else "")
             added = _total(plotted, [f for f in plotted.flows if direction(plotted, f) == way])
             if len(added):
-                rates.append((of + name, "#555555", added))
+                by_way.setdefault(way, []).append((of + name, _TOTAL, added))
         for line in lines([replace(plotted, label="")]) if alone else ():
             goodput = _of(plotted, line, "goodput", 1e-6)
             if goodput is not None and len(plotted.flows) > 1:
-                rates.append((of + line.label, line.colour, goodput))
+                by_way.setdefault(direction(*line.members[0]), []).append((of + line.label, line.colour, goodput))
             srtt = _of(plotted, line, "srtt", 1e3)
             if srtt is not None:
                 delays.append((f"{of}{line.label}\nTCP RTT", line.colour, srtt))
@@ -91,8 +98,7 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
             if ("probe", probe.name, "rtt") in plotted.samples:
                 rtt = plotted.samples.of("probe", probe.name, "rtt", plotted.window)[1] * 1e3
                 delays.append((f"{of}{plain(probe.name)}", panels.probe_colour(plotted, probe.name), rtt))
-    both = [(rates, "goodput [Mbit/s]", "Mbit/s"), (delays, "round-trip time [ms]", "ms")]
-    both = [part for part in both if part[0]]
+    both = [*_rate_panels(by_way), *([(delays, "round-trip time [ms]", "ms")] if delays else [])]
     if not both:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no samples of flows or probes in the steady state")
     most = max(len(part[0]) for part in both)
@@ -110,6 +116,17 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
     return made
 
 
+def _rate_panels(by_way: Mapping[str, list[Box]]) -> list[tuple[list[Box], str, str]]:
+    """What one panel shows, or each of one direction where one would be a line along the foot of the other's."""
+    highest = [max(float(values.mean()) for _, _, values in boxes) for boxes in by_way.values()]
+    if len(highest) > 1 and max(highest) > _ORDER * min(highest):
+        return [(boxes, f"{way}load: goodput [Mbit/s]", "Mbit/s") for way, boxes in by_way.items()]
+    every = [box for boxes in by_way.values() for box in boxes]
+    # Totals first.
+    every.sort(key=lambda box: box[1] != _TOTAL)
+    return [(every, "goodput [Mbit/s]", "Mbit/s")] if every else []
+
+
 def _boxes_are(several: Sequence[PlottedRun]) -> str:
     step = several[0].run.sample_interval_s * 1e3
     _, width = bins(several)
@@ -119,7 +136,7 @@ def _boxes_are(several: Sequence[PlottedRun]) -> str:
     )
 
 
-def _boxes(panel: Panel, boxes: Sequence[tuple[str, str, Array]]) -> None:
+def _boxes(panel: Panel, boxes: Sequence[Box]) -> None:
     import numpy as np
 
     axes, stats = panel.axes, []

@@ -12,7 +12,7 @@ from bakeoff.errors import BakeoffError, PlotError
 from bakeoff.plots.kinds import KINDS, Kind
 from bakeoff.plots.kinds import kind as kind_of
 from bakeoff.plots.plotted_run import PlottedRun
-from bakeoff.plots.style import save, styled
+from bakeoff.plots.style import plain, save, styled
 
 if TYPE_CHECKING:
     from bakeoff.plots.picture import Picture, Pictures
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
 
 DEFAULT = "tcp_delivery_with_rtt"
-SCALES = ("auto", "fixed", "var")
+SCALES = ("auto", "fixed", "var", "data")
 MOST_OVERLAID = 8
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """A point is TeX's, as in \\columnwidth."""
@@ -47,25 +47,39 @@ def figure(result: Result, kind: str = DEFAULT, *, scale: Scale = "auto") -> Pic
     Thin lines are samples, thick ones means over 1 s; the shaded band is the steady state. The lines below the
     title are the configuration that was in effect, as the engine reported it. `scale` is for kinds with rates above
     round-trip times: `auto` takes the scenario's axes or else holds all data, `fixed` goes to 1.2 times the capacity
-    and from the empty path's round-trip time 100 ms up, `var` three times as far up as the data do. Raises
-    BakeoffError for an unknown kind or scale and for missing samples.
+    and from the empty path's round-trip time 100 ms up, `var` three times as far up as the data do, `data`
+    as far as they do. Raises BakeoffError for an unknown kind or scale and for missing samples.
     """
     return overlay([result], kind, scale=scale)
 
 
 def overlay(
-    results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto", names: Sequence[str] | None = None
+    results: Sequence[Result],
+    kind: str = DEFAULT,
+    *,
+    scale: Scale = "auto",
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    columns: bool = False,
 ) -> Picture:
     """One picture of several runs: the colour says the congestion control, the dash the run.
 
-    `names` are what the runs are called, one for each; by default what tells them apart (see `labels`).
-    Raises BakeoffError as `figure` does, and for more runs than can be told apart.
+    `names` are what the runs are called, one for each; by default what tells them apart (see `labels`). `title` says
+    what the picture shows; by default the names of runs or scenarios. With `columns` each run has panels of its own,
+    side by side. Raises BakeoffError as `figure` does, and for more runs than can be told apart.
     """
     from bakeoff.plots import panels
 
-    made = _drawn(results, kind, scale, names)
+    made = _drawn(results, kind, scale, names, columns=columns)
     with styled():
-        return panels.finish(made)
+        finished = panels.finish(made)
+    return finished if title is None else titled(finished, title)
+
+
+def titled(picture: Picture, title: str) -> Picture:
+    """The picture with this title; the one that it had follows below."""
+    picture.retitle(plain(title))
+    return picture
 
 
 def sized(picture: Picture, width: str | None = None, *, heading: bool = True) -> Picture:
@@ -210,7 +224,14 @@ def _known(name: str, scale: Scale) -> Kind:
     return chosen
 
 
-def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[str] | None = None) -> Picture:
+def file_name(name: str, scale: Scale) -> str:
+    """The name of a picture's file without its suffix: `NAME`, `NAME_fixed`, `NAME_var` or `NAME_data`."""
+    return name if scale == "auto" else f"{name}_{scale}"
+
+
+def _drawn(
+    results: Sequence[Result], name: str, scale: Scale, names: Sequence[str] | None = None, *, columns: bool = False
+) -> Picture:
     chosen = _known(name, scale)
     assert chosen.draw is not None
     if len(results) > MOST_OVERLAID:
@@ -218,6 +239,10 @@ def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[s
     plotted = [PlottedRun(result, label) for result, label in zip(results, names or labels(results), strict=True)]
     for one in plotted:
         _ = one.samples
+    if columns:
+        from bakeoff.plots.beside import beside
+
+        return beside(plotted, name, scale)
     with styled():
         return chosen.draw(plotted, scale) if chosen.scales else chosen.draw(plotted)
 

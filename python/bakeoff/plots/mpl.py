@@ -28,10 +28,20 @@ def _away_from_settings() -> Iterator[None]:
 
 with _away_from_settings():
     import matplotlib as mpl
-    from matplotlib.colors import is_color_like, to_rgb
+    from matplotlib.colors import is_color_like, to_hex, to_rgb
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, StepPatch
 
-__all__ = ["ConstrainedLayoutEngine", "Figure", "Line2D", "Patch", "StepPatch", "is_color_like", "mpl", "to_rgb"]
+__all__ = [
+    "ConstrainedLayoutEngine",
+    "Figure",
+    "Line2D",
+    "Patch",
+    "StepPatch",
+    "is_color_like",
+    "mpl",
+    "to_hex",
+    "to_rgb",
+]

@@ -33,6 +33,8 @@ _THIN_LINES = 4
 _THIN = 0.5
 _PALE = 0.7
 _CAPACITY_LIES = 1.2
+_END_INCHES = 0.15
+"""Room that a name at the end of a line needs."""
 
 
 @dataclass
@@ -48,6 +50,8 @@ class Panel:
     from_zero: bool = True
     room: float = 0.06
     """Share of the extent that is left empty above it."""
+    ends: list[tuple[float, float, str, str]] = field(default_factory=list)
+    """Names at the ends of lines: where each ends, the name, and its colour."""
 
     def saw(self, values: Array) -> None:
         """Note what is drawn, so that limits hold it, or say that they do not."""
@@ -80,6 +84,7 @@ class Panel:
         """Set the limits; where they cut data off, say what is not seen."""
         low, high = self.limits()
         self.axes.set_ylim(low, high)
+        self._name_ends(low, high)
         if self.extent is None:
             self.axes.text(0.5, 0.5, "no samples", transform=self.axes.transAxes, ha="center", color="#888888")
             return
@@ -92,6 +97,23 @@ class Panel:
         if notes:
             note = f"the axis is cut: data go {' and '.join(notes)} {self.unit}"
             self.axes.set_title(note, loc="right", fontsize=9, color="#b00000", pad=3)
+
+    def _name_ends(self, low: float, high: float) -> None:
+        """Write the names at the ends of lines, one above the other where lines end in one place."""
+        first, last = self.axes.get_xlim()
+        columns: dict[float, list[tuple[float, str, str]]] = {}
+        for x, y, name, colour in self.ends:
+            at = round((x - first) / (last - first), 1)
+            height = min(max((y - low) / (high - low), 0.0), 1.0)
+            columns.setdefault(1.0 if at > 0.95 else (x - first) / (last - first), []).append((height, name, colour))
+        step = _END_INCHES / max(self.axes.get_window_extent().height / self.axes.figure.dpi, _END_INCHES)
+        for at, found in columns.items():
+            found.sort()
+            heights = spread([height for height, _, _ in found], step)
+            for height, (_, name, colour) in zip(heights, found, strict=True):
+                self.axes.text(at + 0.004, height, name, color=colour, transform=self.axes.transAxes, fontsize=8.5,
+                               ha="left", va="center")  # fmt: skip
+        self.ends = []
 
     def show_in(self, unit: str, factor: float) -> None:
         """Write the numbers of the axis in another unit; `factor` of it are one of the axis."""
@@ -119,11 +141,11 @@ def picture(several: Sequence[PlottedRun], rows: int, *, row_inch: float = 0.0, 
 
 
 def draw_line(panel: Panel, several: Sequence[PlottedRun], line: Line, parts: Sequence[tuple[Array, Array]], *,
-              thin: bool) -> None:  # fmt: skip
+              thin: bool, named: bool = False) -> None:  # fmt: skip
     """One flow: samples as a thin pale line, their means as a thick one, because 50 ms of noise hide everything else.
 
     Several flows that are alike: the mean over them as the thick line, their means as pale lines or, of many, their
-    range as a band.
+    range as a band. `named`: with its name at its end, if it has one.
     """
     import numpy as np
 
@@ -145,6 +167,9 @@ def draw_line(panel: Panel, several: Sequence[PlottedRun], line: Line, parts: Se
         low, high = (np.ma.filled(part, np.nan) for part in (stack.min(axis=0), stack.max(axis=0)))
         panel.axes.fill_between(middles, low, high, color=line.colour, alpha=0.16, linewidth=0, zorder=1.5)
     panel.saw(np.concatenate(found))
+    known = np.flatnonzero(np.isfinite(mean))
+    if line.end and named and len(known):
+        panel.ends.append((float(edges[known[-1] + 1]), float(mean[known[-1]]), line.end, line.colour))
     nth = sum(one.get_marker() != "None" for one in panel.axes.lines)
     look = spaced(middles, line.marker, nth)
     panel.axes.plot(middles, mean, color=line.colour, linewidth=1.8, linestyle=line.dash, zorder=3, **look)
@@ -269,6 +294,22 @@ def action_words(action: Action) -> str:
     if action.up is not None:
         parts.append("link up" if action.up else "link down")
     return ", ".join(parts) or "link"
+
+
+def spread(heights: Sequence[float], step: float) -> list[float]:
+    """Rising heights, moved as little as it takes until none is closer to another than `step`."""
+    groups: list[list[float]] = []
+    for height in heights:
+        groups.append([height])
+        while len(groups) > 1 and _low(groups[-1], step) < _low(groups[-2], step) + len(groups[-2]) * step:
+            upper = groups.pop()
+            groups[-1] += upper
+    return [_low(group, step) + i * step for group in groups for i in range(len(group))]
+
+
+def _low(group: Sequence[float], step: float) -> float:
+    """Where the lowest of a group stands that is spread about its mean."""
+    return sum(group) / len(group) - (len(group) - 1) * step / 2
 
 
 def columns_of(panels: int, most: int) -> int:

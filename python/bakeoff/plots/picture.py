@@ -103,6 +103,16 @@ class Picture(Figure):
             Figure.set_size_inches(self, width_inch, drawn + self._above() + self._below())
             self.lay_out()
 
+    def retitle(self, title: str) -> None:
+        """Give the picture another title; the one that it had becomes the first line below."""
+        if self.heading is None:
+            return
+        height = self.get_figheight() - self._above()
+        self.heading = Heading(title, (self.heading.title, *self.heading.notes), self.heading.failed)
+        Figure.set_size_inches(self, self.get_figwidth(), height + self._above())
+        with styled():
+            self.lay_out()
+
     def without_heading(self) -> None:
         """Take the words above away: a paper has a caption."""
         height = self.get_figheight() - self._above()
@@ -169,9 +179,16 @@ class Picture(Figure):
     def _columns(self, entries: Sequence[Artist]) -> tuple[list[str], int]:
         """The legend's labels, folded, and in how many columns they fit."""
         room = int(_LEGEND[1] * self.get_figwidth() / self._scale)
-        labels = [textwrap.fill(str(entry.get_label()), max(room - 9, 16)) for entry in entries]
-        longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
-        return labels, max(1, min(len(labels), room // (longest + 9)))
+        tried = []
+        # Folded, a long label may leave room for more columns.
+        for width in (room - 9, room // 2 - 9, room // 3 - 9):
+            labels = [textwrap.fill(str(entry.get_label()), max(width, 16)) for entry in entries]
+            longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
+            columns = max(1, min(len(labels), room // (longest + 9)))
+            high = -(-len(labels) // columns) * max((label.count("\n") + 1 for label in labels), default=1)
+            tried.append((high, labels, columns))
+        _, labels, columns = min(tried, key=lambda one: one[0])
+        return labels, columns
 
     def _above(self) -> float:
         """Inches that the words above take."""

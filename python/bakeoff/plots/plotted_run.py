@@ -17,7 +17,9 @@ from bakeoff.measure.bottleneck import capacity
 from bakeoff.measure.delays import base_rtt
 from bakeoff.plots import colours
 from bakeoff.plots.flow_styles import UNKNOWN, flow_styles
+from bakeoff.plots.gaming import is_gamed
 from bakeoff.plots.style import plain
+from bakeoff.scenario.run import Bytes
 from bakeoff.scenario.timeline import Timeline
 from bakeoff.tables import run_labels
 from bakeoff.tables.control_connections import control_connections
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
 MOST_LINES = 8
 """More lines than this in one panel nobody tells apart: flows that are alike then share one."""
 _MOST_OF_A_COLOUR = len(colours.DASHES)
+_ENDS_WITH_ITS_FLOW = frozenset(
+    {"delivery_rate", "goodput", "srtt", "min_rtt", "cwnd", "ssthresh", "pacing_rate", "inflight"}
+)
+"""Metrics that keep their last value after a flow has ended, or say 0."""
 _MARKERS = "os^DvPX*"
 _LONG_PREFIX = 4
 _ENDS = re.compile(r"(\[[^\]]+\]|[^\[\]>:]+):(\d+)>(\[[^\]]+\]|[^\[\]>:]+):(\d+)( \(\d+\))?")
@@ -45,10 +51,33 @@ class PlottedRun:
 
     @cached_property
     def samples(self) -> Samples:
-        """Its samples. MeasureError if it has none."""
-        if not self.result.parts:
+        """Its samples, those of a flow up to its end. MeasureError if it has none."""
+        parts = self.result.parts
+        if not parts:
             raise MeasureError(f"{run_labels.title(self.result)}: the run has no series")
-        return Samples(self.result.parts)
+        return Samples(
+            {
+                (kind, name, metric): _until(found, self._end_of[name])
+                if kind == "flow" and metric in _ENDS_WITH_ITS_FLOW and name in self._end_of
+                else found
+                for (kind, name, metric), found in parts.items()
+            }
+        )
+
+    @cached_property
+    def _end_of(self) -> Mapping[str, float]:
+        """When each flow ends [s], by its name."""
+        return {flow.name: self._ends_s(flow) for flow in self.run.flows}
+
+    def _ends_s(self, flow: Flow) -> float:
+        """When a flow stops sending; of a transfer with an end when its last byte arrives."""
+        received = self.result.parts.get(("flow", flow.name, "received"))
+        if isinstance(flow.source, Bytes) and received is not None and len(received[1]):
+            time, count = received
+            complete = count >= flow.source.bytes
+            if complete.any():
+                return min(float(flow.stop_s), float(time[complete.argmax()]))
+        return float(flow.stop_s)
 
     @property
     def run(self) -> Run:
@@ -98,7 +127,9 @@ class PlottedRun:
     def traced(self, name: str, metric: str) -> tuple[Array, Array] | None:
         """Times [s] and values of a flow's metric after every ACK; None without a trace of it."""
         part = ("flow", name, f"cc.{metric}")
-        return self.trace.of(*part) if self.trace is not None and part in self.trace else None
+        if self.trace is None or part not in self.trace:
+            return None
+        return _until(self.trace.of(*part), self._end_of[name])
 
     def every(self, name: str, metric: str) -> tuple[Array, Array] | None:
         """The same, from the samples where there is no trace."""
@@ -169,6 +200,13 @@ class PlottedRun:
         return metric if ("flow", flow.name, metric) in self.samples else "goodput"
 
 
+def _until(series: tuple[Array, Array], end_s: float) -> tuple[Array, Array]:
+    """The samples of a series up to a time."""
+    time, value = series
+    last = time.searchsorted(end_s + 1e-9, "right")
+    return time[:last], value[:last]
+
+
 @dataclass(frozen=True)
 class Line:
     """One line of a panel: a flow or several that are alike, a probe, or a queue."""
@@ -180,6 +218,8 @@ class Line:
     """The flows that it stands for."""
     dash: Any = "-"
     key: tuple[Any, ...] = field(default=(), compare=False)
+    end: str = field(default="", compare=False)
+    """What stands at its end, where other lines of its run have the same congestion control."""
 
 
 def bottlenecks(several: Sequence[PlottedRun]) -> list[str | None]:
@@ -227,19 +267,25 @@ def short_names(names: Sequence[str]) -> tuple[dict[str, str], str]:
     return short, f"addresses begin with {shared.strip('[')[:-1]}"
 
 
-def lines(several: Sequence[PlottedRun], only: Callable[[PlottedRun, Flow], bool] | None = None) -> list[Line]:
+def lines(
+    several: Sequence[PlottedRun],
+    only: Callable[[PlottedRun, Flow], bool] | None = None,
+    *,
+    together: bool = False,
+) -> list[Line]:
     """The lines that stand for all flows of some runs, or for those that `only` chooses.
 
     A line for each flow, as long as eyes can tell them apart; else one for all that are alike: control, feedback,
     direction, source, round-trip time and start, or, if that still makes too many, control and direction. Colour and
-    marker say the congestion control. Of several flows with one control the dash says which; in a picture of several
-    runs it says which run.
+    marker say the congestion control. Several flows with one control have shades of its colour, names at their ends
+    and dashes; in a picture of several runs the dash says which run. `together`: one line for each control and
+    direction.
     """
     flows = [(plotted, flow) for plotted in several for flow in plotted.flows if only is None or only(plotted, flow)]
-    for key in (_alone, _alike, _same_control, _same_direction):
+    for key in (_same_control, _same_direction) if together else (_alone, _alike, _same_control, _same_direction):
         made = _grouped(flows, key)
-        most = max(Counter((line.colour) for line in made).values(), default=0)
-        if len(made) <= MOST_LINES and most <= max(_MOST_OF_A_COLOUR, len(several)):
+        most = max(Counter(map(_told_apart, made)).values(), default=0)
+        if len(made) <= MOST_LINES and most <= _MOST_OF_A_COLOUR:
             break
     return _dashed(made, several)
 
@@ -270,20 +316,48 @@ def _grouped(flows: Sequence[tuple[PlottedRun, Flow]], key: Key) -> list[Line]:
     return made
 
 
+def _told_apart(line: Line) -> tuple[int, str, str]:
+    """Run, colour and direction: lines that have these in common differ by shade and dash."""
+    plotted, flow = line.members[0]
+    return id(plotted), line.colour, direction(plotted, flow)
+
+
 def _dashed(made: Sequence[Line], several: Sequence[PlottedRun]) -> list[Line]:
-    """Dashes by the ordinal among lines of the same colour; of several runs by run, and markers by the ordinal."""
+    """Shades by the ordinal among lines of the same run and colour, and dashes; of several runs dashes by run.
+
+    Lines that come the other way begin with the first shade again, and have other markers.
+    """
+    alike = Counter((id(line.members[0][0]), line.colour) for line in made)
+    same_way = Counter(map(_told_apart, made))
     seen: Counter[tuple[int, str]] = Counter()
+    seen_same_way: Counter[tuple[int, str, str]] = Counter()
     found = []
     for line in made:
-        run = several.index(line.members[0][0])
-        nth = seen[run, line.colour]
-        seen[run, line.colour] += 1
+        plotted, _ = line.members[0]
+        run, way = several.index(plotted), _told_apart(line)
+        nth, nth_same_way = seen[way[:2]], seen_same_way[way]
+        ordinal = nth_same_way if same_way[way] > 1 else nth
+        seen[way[:2]] += 1
+        seen_same_way[way] += 1
         others = [marker for marker in _MARKERS if marker != line.marker]
-        marker = line.marker if len(several) == 1 or nth == 0 else others[(nth - 1) % len(others)]
         found.append(
-            replace(line, dash=colours.DASHES[(run if len(several) > 1 else nth) % len(colours.DASHES)], marker=marker)
+            replace(
+                line,
+                colour=colours.shade(line.colour, nth_same_way),
+                dash=colours.DASHES[(run if len(several) > 1 else ordinal) % len(colours.DASHES)],
+                marker=line.marker if nth == 0 else others[(nth - 1) % len(others)],
+                end=_end(line) if alike[way[:2]] > 1 and same_way[way] > 1 else "",
+            )
         )
     return found
+
+
+def _end(line: Line) -> str:
+    """The name at the end of a line that stands for one flow."""
+    plotted, flow = line.members[0]
+    if len(line.members) > 1:
+        return ""
+    return plain(plotted.names[flow.name]) + (", gamed" if is_gamed(plotted.run, flow) else "")
 
 
 def _label(members: Sequence[tuple[PlottedRun, Flow]]) -> str:
@@ -291,7 +365,10 @@ def _label(members: Sequence[tuple[PlottedRun, Flow]]) -> str:
     if len(members) == 1:
         cc = plotted.control(flow)
         name = plain(plotted.names[flow.name])
-        return name if cc in flow.name else f"{name} ({control_words(cc)})"
+        said = [] if cc in flow.name else [control_words(cc)]
+        if is_gamed(plotted.run, flow):
+            said.append("gamed: ECT(1) forced on it")
+        return f"{name} ({', '.join(said)})" if said else name
     controls = sorted({control_words(s.control(f)) for s, f in members})
     of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
     ways = {direction(s, f) for s, f in members}

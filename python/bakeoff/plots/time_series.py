@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,31 +20,39 @@ if TYPE_CHECKING:
     from bakeoff.plots.picture import Picture
     from bakeoff.scenario.run import Flow
 
-Scale = Literal["auto", "fixed", "var"]
+Scale = Literal["auto", "fixed", "var", "data"]
 _LEAST_USED = 0.25
 """Share of the axis that a scenario asks for that the data fill; else the axis is theirs."""
 
 
 def delivery_with_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
     """Every flow's delivery rate; below, every TCP's smoothed round-trip time and every probe's."""
-    return _rates_above_delays(several, "delivery_rate", scale)
+    return _one_below_the_other(several, n_rates_and_delays(several), fill_delivery, scale)
 
 
 def upload_with_ping_and_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
     """Every flow's goodput; below, every TCP's smoothed round-trip time and every probe's."""
-    return _rates_above_delays(several, "goodput", scale)
+    return _one_below_the_other(several, n_rates_and_delays(several), fill_goodput, scale)
 
 
 def totals_with_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") -> Picture:
     """The sum of all goodputs in each direction; below, round-trip times."""
+    return _one_below_the_other(several, n_totals(several), fill_totals, scale)
+
+
+def n_totals(several: Sequence[PlottedRun]) -> int:
+    """How many panels `fill_totals` needs."""
+    return len(bottlenecks(several)) + 1
+
+
+def fill_totals(made: Picture, places: Sequence[Axes], several: Sequence[PlottedRun], scale: Scale) -> list[Artist]:
+    """Draw the sums of goodputs and the round-trip times; the legend's entries."""
     from bakeoff.plots import panels
     from bakeoff.plots.colours import DASHES
 
-    _need_samples(several)
     queues = bottlenecks(several)
-    made = panels.picture(several, len(queues) + 1)
     entries: list[Artist] = []
-    for axes, queue in zip(made.axes, queues, strict=False):
+    for axes, queue in zip(places, queues, strict=False):
         panel = _rate_panel(made, axes, several, queue, scale=scale, what="sum of goodputs")
         for i, plotted in enumerate(several):
             of = [flow for flow in plotted.flows if plotted.crosses(flow, queue)]
@@ -54,42 +62,46 @@ def totals_with_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") ->
             panels.draw_line(panel, several, line, [(time, rate)], thin=False)
             if queue == queues[0]:
                 entries.append(panels.line_entry(line))
-    drawn = lines(several)
-    seen = delays_panel(made, made.axes[-1], several, drawn, scale=scale)
+    drawn = lines(several, together=True)
+    seen = delays_panel(made, places[-1], several, drawn, scale=scale)
     entries += [panels.line_entry(line) for line in drawn if line in seen]
-    entries += probe_entries(several)
-    _finish(made, several, queues, entries)
-    return made
+    return [*entries, *probe_entries(several)]
 
 
 def all_scaled(several: Sequence[PlottedRun]) -> Picture:
     """Delivery rates of what goes up, of what comes down, and round-trip times: means only, axes as the data want."""
+    return _one_below_the_other(several, n_scaled(several), fill_scaled, "auto")
+
+
+def _ways(several: Sequence[PlottedRun]) -> list[str]:
+    return [way for way in ("up", "down") if any(direction(s, f) == way for s in several for f in s.flows)]
+
+
+def n_scaled(several: Sequence[PlottedRun]) -> int:
+    """How many panels `fill_scaled` needs."""
+    return len(_ways(several)) + 1
+
+
+def fill_scaled(made: Picture, places: Sequence[Axes], several: Sequence[PlottedRun], _scale: Scale) -> list[Artist]:
+    """Draw the rates of each direction and the round-trip times; the legend's entries."""
     from bakeoff.plots import panels
 
-    _need_samples(several)
-    ways = [way for way in ("up", "down") if any(direction(s, f) == way for s in several for f in s.flows)]
-    made = panels.picture(several, len(ways) + 1)
-    drawn = lines(several)
-    rates = []
-    for axes, way in zip(made.axes, ways, strict=False):
+    ways, drawn, first = _ways(several), lines(several), len(made.panels)
+    for axes, way in zip(places, ways, strict=False):
         prefix = {"up": "upload: ", "down": "download: "}[way] if len(ways) == 2 else ""
         panel = panels.Panel(axes, "Mbit/s", f"{way} rate")
         members = [(s, f) for line in drawn for s, f in line.members if direction(s, f) == way]
         axes.set_ylabel(f"{prefix}{rate_words(members, 'delivery_rate')} [Mbit/s]")
         for line in drawn:
             inside = tuple((s, f) for s, f in line.members if direction(s, f) == way)
-            panels.draw_line(panel, several, line, _rates_of(inside, "delivery_rate"), thin=False)
-        rates.append(panel)
+            panels.draw_line(panel, several, line, _rates_of(inside, "delivery_rate"), thin=False, named=True)
         made.panels.append(panel)
         panels.over_time(panel, several)
-    delays_panel(made, made.axes[-1], several, drawn, hints=False)
+    delays_panel(made, places[-1], several, drawn, hints=False)
     # Scaled: what lies outside of the middle 98 % of the means is cut off, and the picture says so.
-    for panel in made.panels:
+    for panel in made.panels[first:]:
         panel.fixed = _middle(panel)
-    entries = [panels.line_entry(line) for line in drawn]
-    made.add_legend([*entries, *probe_entries(several), *panels.time_entries(several, means_in=made)])
-    made.axes[-1].set_xlabel("time [s]")
-    return made
+    return [*(panels.line_entry(line) for line in drawn), *probe_entries(several)]
 
 
 def cwnd(several: Sequence[PlottedRun]) -> Picture:
@@ -139,25 +151,49 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
     return made
 
 
-def _rates_above_delays(several: Sequence[PlottedRun], metric: str, scale: Scale) -> Picture:
+def n_rates_and_delays(several: Sequence[PlottedRun]) -> int:
+    """How many panels `fill_delivery` and `fill_goodput` need."""
+    return len(bottlenecks(several)) + has_delays(several)
+
+
+def fill_delivery(made: Picture, places: Sequence[Axes], several: Sequence[PlottedRun], scale: Scale) -> list[Artist]:
+    """Draw every flow's delivery rate and the round-trip times; the legend's entries."""
+    return _rates_above_delays(made, places, several, "delivery_rate", scale)
+
+
+def fill_goodput(made: Picture, places: Sequence[Axes], several: Sequence[PlottedRun], scale: Scale) -> list[Artist]:
+    """Draw every flow's goodput and the round-trip times; the legend's entries."""
+    return _rates_above_delays(made, places, several, "goodput", scale)
+
+
+def _rates_above_delays(
+    made: Picture, places: Sequence[Axes], several: Sequence[PlottedRun], metric: str, scale: Scale
+) -> list[Artist]:
     from bakeoff.plots import panels
 
-    _need_samples(several)
-    queues = bottlenecks(several)
     drawn = lines(several)
-    delays = has_delays(several)
-    made = panels.picture(several, len(queues) + delays)
-    rate_panels(made, made.axes, several, drawn, queues=queues, metric=metric, scale=scale)
-    if delays:
-        delays_panel(made, made.axes[-1], several, drawn, scale=scale)
+    rate_panels(made, places, several, drawn, queues=bottlenecks(several), metric=metric, scale=scale)
+    if has_delays(several):
+        delays_panel(made, places[-1], several, drawn, scale=scale)
     every = [(s, f) for line in drawn for s, f in line.members]
     alone = rate_words(every, metric) == "goodput"
     entries: list[Artist] = [panels.line_entry(_named(line, metric, alone=alone)) for line in drawn]
-    _finish(made, several, queues, [*entries, *probe_entries(several)])
+    return [*entries, *probe_entries(several)]
+
+
+Fill = Callable[["Picture", "Sequence[Axes]", "Sequence[PlottedRun]", Scale], "list[Artist]"]
+
+
+def _one_below_the_other(several: Sequence[PlottedRun], rows: int, fill: Fill, scale: Scale) -> Picture:
+    from bakeoff.plots import panels
+
+    need_samples(several)
+    made = panels.picture(several, rows)
+    finish(made, several, fill(made, made.axes, several, scale))
     return made
 
 
-def _need_samples(several: Sequence[PlottedRun]) -> None:
+def need_samples(several: Sequence[PlottedRun]) -> None:
     """MeasureError if there would be nothing in the picture: neither a flow nor a probe that was answered."""
     if any(plotted.flows for plotted in several) or has_delays(several):
         return
@@ -187,7 +223,7 @@ def rate_panels(
             # What reaches the application comes in bursts after a loss: samples of it would say nothing of the rate.
             bursts = any(one.rate_metric(flow, metric) == "goodput" for one, flow in members)
             thin = not bursts and panels.thin_lines(len(inside))
-            panels.draw_line(panel, several, line, _rates_of(members, metric), thin=thin)
+            panels.draw_line(panel, several, line, _rates_of(members, metric), thin=thin, named=True)
         _share_of_many(panel, several, queue)
 
 
@@ -197,9 +233,8 @@ def rate_words(members: Sequence[tuple[PlottedRun, Flow]], metric: str) -> str:
     return "delivery rate" if "delivery_rate" in used or not used else "goodput"
 
 
-def _finish(
-    made: Picture, several: Sequence[PlottedRun], queues: Sequence[str | None], entries: Sequence[Artist]
-) -> None:
+def finish(made: Picture, several: Sequence[PlottedRun], entries: Sequence[Artist]) -> None:
+    """The legend, and what the x axis is."""
     from bakeoff.plots import panels
 
     if panels.shows_capacity(made):
@@ -324,7 +359,7 @@ def delays_panel(
         panel.fixed = (base, base + 100)
     elif scale == "var" and panel.extent is not None:
         panel.fixed = (base, base + 3 * max(panel.extent[1] - base, 1.0))
-    elif hints and len(asked) == 1:
+    elif scale == "auto" and hints and len(asked) == 1:
         [(low, high)] = asked
         # On an axis made for seconds some 30 ms would be a line along its foot.
         if panel.extent is None or panel.extent[1] > low * 1e3 + _LEAST_USED * (high - low) * 1e3:
@@ -383,8 +418,8 @@ def _split(drawn: Sequence[Line]) -> list[list[Line]]:
     """Windows one above the other for each control where there are many: sawteeth of eight flows hide each other."""
     if len(drawn) <= 4:
         return [list(drawn)]
-    colours = dict.fromkeys(line.colour for line in drawn)
-    return [[line for line in drawn if line.colour == colour] for colour in colours]
+    of = [line.members[0][0].control(line.members[0][1]) for line in drawn]
+    return [[line for line, one in zip(drawn, of, strict=True) if one == control] for control in dict.fromkeys(of)]
 
 
 def _windows(panel: Panel, line: Line, parts: Sequence[tuple[Array, Array]]) -> None:

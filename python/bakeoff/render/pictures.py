@@ -72,18 +72,20 @@ def file_name(text: str) -> str:
 
 def _drawn(
     results: Sequence[Result], extension: str, *, kind: str, scale: Any, measure: str | None, x: str | None,  # noqa: ANN401
-    y: str | None, names: list[str] | None,
+    y: str | None, names: list[str] | None, title: str | None, columns: bool,
 ) -> bytes:  # fmt: skip
     chosen = kinds.kind(kind)
     if chosen.of == "run":
         if measure or x or y:
             raise RenderError(f"'{kind}': measure, x and y are only valid for sweep and heatmap")
-        figure = draw.overlay(results, kind, scale=scale, names=names)
+        figure = draw.overlay(results, kind, scale=scale, names=names, title=title, columns=columns)
     else:
+        if columns:
+            raise RenderError(f"'{kind}': columns is only valid for kinds of single runs")
         made = list(draw.campaign(results, kind, measure=measure, x=x, y=y).values())
         if len(made) != 1:
             raise RenderError(f"'{kind}' of runs of {len(made)} scenarios; expected runs of one")
-        figure = made[0]
+        figure = made[0] if title is None else draw.titled(made[0], title)
     return _saved(figure, extension)
 
 

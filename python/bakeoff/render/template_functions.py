@@ -90,10 +90,14 @@ class Functions:
         measure: str | None = None,
         x: str | None = None,
         y: str | None = None,
+        title: str | None = None,
+        columns: bool = False,
         format: str = "png",  # noqa: A002 (a template's word)
     ) -> tuple[str, str]:
         """The path of the picture, and what it is of in words."""
-        options = {"scale": scale, "measure": measure, "x": x, "y": y, "format": format}
+        options: dict[str, Any] = {
+            "scale": scale, "measure": measure, "x": x, "y": y, "format": format, "title": title, "columns": columns
+        }  # fmt: skip
         called = list(run) if isinstance(run, dict) else None
         names = [self._store.one(one) for one in run.values()] if isinstance(run, dict) else self._store.names(run)
         found = self._store.repetitions(names)
@@ -105,6 +109,8 @@ class Functions:
             name = "-".join([*(names[:1] if len(names) == 1 else [names[0], "and", str(len(names) - 1)]), kind])
         of = (names, called, kind, seed, str(options))
         path = self._pictures.add(name, of, found, {**options, "kind": kind, "names": called})
+        if title is not None:
+            return path, f"{title} ({'; '.join(called)})" if called else title
         return path, f"{kind}: {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
 
     def _of_seed(self, name: str, seed: int) -> Result:
