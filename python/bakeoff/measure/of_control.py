@@ -28,6 +28,7 @@ SAMPLED: Final = ("cwnd", "ssthresh", "srtt", "pacing_rate")
 _CUBIC: Final = ("last_max_cwnd", "origin_point", "k_s", "cnt", "tcp_cwnd")
 _SCE: Final = ("cnt", "loss_cwnd", "recent_sce")
 _BBR: Final = ("mode", "bw", "min_rtt_us", "pacing_gain")
+_VEGAS: Final = ("base_rtt_us", "min_rtt_us")
 _OWN: Final[dict[str, tuple[str, ...]]] = {
     "prague": (
         "alpha", "frac_cwnd", "cwnd_cnt", "rate", "ai_per_rtt", "in_loss", "rate_mode", "classic_ecn",
@@ -41,6 +42,14 @@ _OWN: Final[dict[str, tuple[str, ...]]] = {
     "none": (),
     "bbr": (*_BBR, "policed"),
     **dict.fromkeys(("bbr2", "bbr3"), (*_BBR, "phase", "inflight_hi", "inflight_lo")),
+    "cdg": ("gradient_min_us", "gradient_max_us", "shadow_wnd", "backoff_cnt"),
+    "illinois": ("alpha", "beta", "base_rtt_us", "max_rtt_us"),
+    "lp": ("owd_ms", "owd_min_ms", "owd_max_ms", "remote_hz"),
+    "nv": ("rtt_us", "min_rtt_us", "max_rate", "allow_growth"),
+    "vegas": _VEGAS,
+    "veno": ("base_rtt_us", "diff"),
+    "westwood": ("bw_est", "rtt_min"),
+    "yeah": (*_VEGAS, "queue", "reno_count"),
 }  # fmt: skip
 """What the simulator's controls trace besides, in any of their versions; `trace` in crates/sim/src/cc."""
 

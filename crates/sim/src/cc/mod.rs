@@ -199,16 +199,24 @@ table! { $
 
     bbr::Bbr { "bbr" => Bbr::parse }
     bbr3::Bbr3 in Box { "bbr2", "bbr3" => Bbr3::parse }
+    cdg::Cdg { "cdg" => Cdg::parse }
     cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
     cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
     dctcp::Dctcp { "dctcp" => Dctcp::parse }
     dctcp_sce::DctcpSce { "dctcp-sce", "dctcp-sce@2019" => DctcpSce::parse }
+    illinois::Illinois { "illinois" => Illinois::parse }
+    lp::Lp { "lp" => Lp::parse }
     none::Fixed { "none" => Fixed::parse }
+    nv::Nv { "nv" => Nv::parse }
     prague::Prague { "prague", "prague@2023", "prague@5.15" => Prague::parse }
     prague_2019::Prague2019 { "prague@2019-09", "prague@2019-11" => Prague2019::parse }
     prague_2020::Prague2020 { "prague@2020-04", "prague@2020-08", "prague@2021-06" => Prague2020::parse }
     reno::Reno { "reno" => Reno::parse }
     reno_sce::RenoSce { "reno-sce", "reno-sce@2019" => RenoSce::parse }
+    vegas::Vegas { "vegas" => Vegas::parse }
+    veno::Veno { "veno" => Veno::parse }
+    westwood::Westwood { "westwood" => Westwood::parse }
+    yeah::Yeah { "yeah" => Yeah::parse }
 }
 
 impl Cc {

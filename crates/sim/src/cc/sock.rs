@@ -101,6 +101,14 @@ pub struct TcpSock {
     pub wstamp: Time,
     /// Cap on the pacing rate in bytes per second (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: u64,
+    /// Time stamp of the ACK being handled (`rcv_tsval`).
+    pub rcv_tsval: Time,
+    /// The time stamp that it echoes (`rcv_tsecr`).
+    pub rcv_tsecr: Time,
+    /// Packets delivered since the newest packet that the ACK being handled delivers was sent.
+    pub sample_delivered: u32,
+    /// A module's growth asks for a reduction instead (`tcp_enter_cwr`).
+    pub wants_cwr: bool,
     /// Whether AccECN feedback is in use.
     pub accecn: bool,
     /// Whether any ECN feedback is in use.
@@ -150,6 +158,10 @@ impl TcpSock {
             pacing: Pacing::None,
             wstamp: Time::ZERO,
             max_pacing_rate: u64::MAX,
+            rcv_tsval: Time::ZERO,
+            rcv_tsecr: Time::ZERO,
+            sample_delivered: 0,
+            wants_cwr: false,
             accecn: false,
             ecn_ok: false,
             esce: false,
@@ -179,6 +191,15 @@ impl TcpSock {
     /// `tcp_in_slow_start`
     pub fn in_slow_start(&self) -> bool {
         self.snd_cwnd < self.snd_ssthresh
+    }
+
+    /// `tcp_current_ssthresh`: what undo goes back to.
+    pub fn current_ssthresh(&self) -> u32 {
+        if matches!(self.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.snd_ssthresh
+        } else {
+            self.snd_ssthresh.max((self.snd_cwnd >> 1) + (self.snd_cwnd >> 2))
+        }
     }
 
     /// `tcp_is_cwnd_limited`

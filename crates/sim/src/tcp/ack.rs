@@ -69,6 +69,8 @@ impl Sender {
         if packet.ack > self.tp.snd_nxt {
             return;
         }
+        self.tp.rcv_tsval = packet.sent;
+        self.tp.rcv_tsecr = packet.echo;
         let mut ack = AckState {
             prior_snd_una: self.tp.snd_una,
             prior_in_flight: self.tp.packets_in_flight(),
@@ -251,6 +253,8 @@ impl Sender {
                 ack.set_xmit_timer = true;
             }
         }
+        let prior = ack.prior_delivered_of_sample().unwrap_or(0);
+        self.tp.sample_delivered = (self.tp.delivered - prior) as u32;
         self.cc.pkts_acked(&mut self.tp, acked, newest);
         newest
     }
@@ -313,6 +317,10 @@ impl Sender {
                 if self.tp.reordering > 3 { ack.data_acked || ack.data_sacked } else { ack.data_acked };
             if forward && acked_sacked > 0 {
                 self.cc.cong_avoid(&mut self.tp, acked_sacked);
+                if self.tp.wants_cwr {
+                    self.tp.wants_cwr = false;
+                    self.enter_cwr();
+                }
                 self.cwnd_usage.window_changed(self.tp.now);
             }
         }

@@ -5,7 +5,6 @@
 //!
 //! Validation: the tests below and in `output.rs`.
 
-use super::sender::current_ssthresh;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 
@@ -59,7 +58,7 @@ impl CwndUsage {
         if tp.ca_state == CaState::Open && !waits_for_room {
             let used = self.used.max(RESTART_WINDOW);
             if used < tp.snd_cwnd {
-                tp.snd_ssthresh = current_ssthresh(tp);
+                tp.snd_ssthresh = tp.current_ssthresh();
                 tp.snd_cwnd = (tp.snd_cwnd + used) >> 1;
             }
             self.used = 0;
@@ -69,7 +68,7 @@ impl CwndUsage {
 
     /// After a silence of `idle_us` microseconds: the window halves for each timeout in it.
     pub(super) fn restart(&mut self, tp: &mut TcpSock, idle_us: u64, rto_us: u64) {
-        tp.snd_ssthresh = current_ssthresh(tp);
+        tp.snd_ssthresh = tp.current_ssthresh();
         let restart = tp.snd_cwnd.min(RESTART_WINDOW);
         let mut left = idle_us;
         while left > rto_us && tp.snd_cwnd > restart {

@@ -9,7 +9,7 @@ use super::ecn::Mode;
 use super::prr::Prr;
 use super::rack::sent_after;
 use super::scoreboard::SegFlags;
-use super::sender::{Sender, Timer, current_ssthresh};
+use super::sender::{Sender, Timer};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH};
 use crate::cc::{CaEvent, CongestionControl};
@@ -146,7 +146,7 @@ impl Sender {
 
     /// `tcp_enter_cwr`:
     /// one reduction per window of data, however many echoes tell of it (RFC 3168, section 6.1.2).
-    fn enter_cwr(&mut self) {
+    pub(super) fn enter_cwr(&mut self) {
         self.undo.prior_ssthresh = 0;
         if self.tp.ca_state < CaState::Cwr {
             self.undo.marker = None;
@@ -165,7 +165,7 @@ impl Sender {
         self.undo.begin(self.tp.snd_una, self.tp.retrans_out);
         if !matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             if !ece {
-                self.undo.prior_ssthresh = current_ssthresh(&self.tp);
+                self.undo.prior_ssthresh = self.tp.current_ssthresh();
             }
             self.init_reduction();
         }

@@ -21,7 +21,7 @@ use super::tlp::LossProbe;
 use super::undo::Undo;
 use super::write_queue::WriteQueue;
 use crate::base::units::Time;
-use crate::cc::sock::{CaState, Pacing, TcpSock};
+use crate::cc::sock::{Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
 use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Packet};
@@ -479,15 +479,6 @@ impl Sender {
             pacing_rate_bps: (tp.pacing_rate != u64::MAX).then_some(tp.pacing_rate as f64 * 8.0),
             in_flight: tp.packets_in_flight(),
         }
-    }
-}
-
-/// `tcp_current_ssthresh`: what undo goes back to.
-pub(super) fn current_ssthresh(tp: &TcpSock) -> u32 {
-    if matches!(tp.ca_state, CaState::Cwr | CaState::Recovery) {
-        tp.snd_ssthresh
-    } else {
-        tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
     }
 }
 

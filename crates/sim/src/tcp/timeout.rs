@@ -7,7 +7,7 @@ use super::ack::AckState;
 use super::ecn::Mode;
 use super::recovery::Rexmit;
 use super::scoreboard::SegFlags;
-use super::sender::{Sender, current_ssthresh};
+use super::sender::Sender;
 use crate::cc::sock::CaState;
 use crate::cc::{CaEvent, CongestionControl};
 use crate::packet::Packet;
@@ -62,7 +62,7 @@ impl Sender {
             || self.tp.high_seq <= self.tp.snd_una
             || (state == CaState::Loss && self.retransmits == 0)
         {
-            self.undo.prior_ssthresh = current_ssthresh(&self.tp);
+            self.undo.prior_ssthresh = self.tp.current_ssthresh();
             self.tp.prior_cwnd = self.tp.snd_cwnd;
             self.tp.snd_ssthresh = self.cc.ssthresh(&mut self.tp);
             self.cc.cwnd_event(&mut self.tp, CaEvent::Loss);

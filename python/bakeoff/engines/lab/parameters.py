@@ -59,6 +59,12 @@ _SCE: Final = {"mss": _Meaning("tcp_sce", "sce_mss", {"mss_cache": "0", "rcv_mss
 _KNOWN: Final[Mapping[str, Mapping[str, _Meaning]]] = {
     "cubic": _CUBIC,
     "dctcp": {word: _Meaning("tcp_dctcp", word) for word in ("dctcp_shift_g", "dctcp_alpha_on_init")},
+    "vegas": {word: _Meaning("tcp_vegas", word) for word in ("alpha", "beta", "gamma")},
+    "cdg": {
+        word: _Meaning("tcp_cdg", word)
+        for word in ("backoff_beta", "backoff_factor", "hystart_detect", "use_ineff", "use_shadow", "use_tolerance")
+    },
+    "nv": {word: _Meaning("tcp_nv", word) for word in ("nv_pad", "nv_reset_period", "nv_min_cwnd")},
     "prague": _PRAGUE,
     **dict.fromkeys(("prague@2020-04", "prague@2020-08", "prague@2021-06"), _PRAGUE_2020),
     "reno-sce": _SCE,
