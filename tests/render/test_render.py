@@ -1,6 +1,7 @@
 """`bakeoff render`: what a template can ask, what an error names, and that a hostile template gets nowhere."""
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -131,11 +132,19 @@ def test_numbers_are_means_over_the_seeds(render, summaries):
         "{{ measure('goodput(\"a\")', 'tiny/one/10*', unit='Mbit/s', digits=1, interval=false) }}\n"
         "{{ measure('ping_mean(of=\"l\") > ping_mean(of=\"s\")', {'s': 'tiny/one/10ms', 'l': 'tiny/one/40ms'}) }}\n"
         "{{ measure('convergence(ratio=1.0001, hold=\"3s\")', 'tiny/one/10ms', unit='ms') }}\n"
+        "{{ measure('goodput(\"a\")', 'tiny/one/10ms', unit='Mbit/s', interval=false, show_unit=false) }}\n"
         "{{ run_count() }} {{ result_count('tiny/*') }} {{ runs() | join(', ') }}\n"
     )
     assert (code, page.splitlines()) == (
         0,
-        [f"{mean:.3f} ± {ci95:.3f} Mbit/s", f"{mean:.1f} Mbit/s", "holds", "never", "2 6 tiny/one/10ms, tiny/one/40ms"],
+        [
+            f"{mean:.3f} ± {ci95:.3f} Mbit/s",
+            f"{mean:.1f} Mbit/s",
+            "holds",
+            "never",
+            f"{mean:.2f}",
+            "2 6 tiny/one/10ms, tiny/one/40ms",
+        ],
     )
 
 
@@ -223,6 +232,23 @@ def test_pictures_lie_beside_the_page(render, tmp_path):
         "tiny-one-10ms-tcp_delivery_with_rtt.png": b"\x89PNG",
         "two.svg": b"<?xm",
     }
+
+
+def test_files_of_a_run_lie_beside_the_page(render, store, tmp_path):
+    run = next(result for result in store.repetitions(["tiny/one/10ms"]) if result.run.seed == 1)
+    for way in ("to", "from"):
+        (run.path / f"mid-{way}-srv.pcapng").write_bytes(way.encode())
+    code, page, _ = render(
+        "{{ log_link('tiny/one/10ms', 'log') }} {{ flent_link('tiny/one/10ms', 'Flent', seed=2) }}\n"
+        "{{ capture_link('tiny/one/10ms', 'packets', 'mid>srv') }}\n"
+    )
+    assert code == 0
+    places = re.findall(r"\]\((.*?)\)", page)
+    found = [(tmp_path / "out" / place).read_bytes() for place in places]
+    assert found[0] == (run.path / "setup.log").read_bytes()
+    assert json.loads(gzip.decompress(found[1]))["metadata"]["BAKEOFF"]["resolved"]["seed"] == 2
+    assert gzip.decompress(found[2]) == b"to"
+    assert "2 captures" in render("{{ capture_link('tiny/one/10ms', 'packets') }}")[2]
 
 
 def test_topology_and_provenance(render):

@@ -48,6 +48,17 @@ class Pictures:
         """As `add`, of a figure that the caller makes."""
         return self._made(name, of, extension, lambda: _saved(figure(), extension))
 
+    def copy(self, name: str, content: bytes) -> str:
+        """The path of a file with this content, relative to the page. BakeoffError for a page without a file."""
+        if self.folder is None:
+            raise RenderError("a linked file needs a page in a file; expected --out")
+        path = f"{self.folder}/{file_name(name)}"
+        if path not in self.made and len(self.made) == MOST_PICTURES:
+            raise RenderError(f"more than {MOST_PICTURES} pictures and files; expected fewer")
+        if self.made.setdefault(path, content) != content:
+            raise RenderError(f"{path}: two files have this name; expected different run names")
+        return path
+
     def _made(self, name: str, of: tuple[Any, ...], extension: str, draw: Callable[[], bytes]) -> str:
         if self.folder is None:
             raise RenderError("a picture needs a page in a file; expected --out")
@@ -59,7 +70,7 @@ class Pictures:
                 raise RenderError(f"duplicate picture name '{path}'; expected unique names, set with name=")
             return path
         if len(self.made) == MOST_PICTURES:
-            raise RenderError(f"more than {MOST_PICTURES} pictures; expected fewer")
+            raise RenderError(f"more than {MOST_PICTURES} pictures and files; expected fewer")
         self.made[path] = draw()
         self._of[path] = of
         return path

@@ -24,8 +24,9 @@ from bakeoff.plots import dots as dot_plot
 from bakeoff.plots import kinds as picture_kinds
 from bakeoff.plots.draw import DEFAULT
 from bakeoff.references import MEASURES
-from bakeoff.render import network_text
+from bakeoff.render import network_text, run_files
 from bakeoff.render.pictures import Pictures
+from bakeoff.results import layout
 from bakeoff.results.epochs import epochs
 from bakeoff.scenario import units
 from bakeoff.tables import claim_report as claims_shown
@@ -36,10 +37,13 @@ from bakeoff.tables.rows import choose_references, rows
 from bakeoff.text.markdown import Markdown, code, escaped, label, paragraph, pipes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bakeoff.claims.expression import Values
     from bakeoff.claims.verdict import Decided
     from bakeoff.render.finished_runs import FinishedRuns
     from bakeoff.render.page import Answer
+    from bakeoff.render.run_files import RunFile
     from bakeoff.render.verdicts import Verdicts
     from bakeoff.results import Result
 
@@ -77,6 +81,24 @@ class Functions:
         """A link to a picture; the words are those of `plot`."""
         path, _ = self._picture(run, kind, **options)
         return f"[{label(text)}]({path})"
+
+    def log_link(self, run: str, text: str, *, file: str = layout.SETUP_LOG, seed: int = 1) -> str:
+        """A link to a copy of a run's log: `setup.log`, `teardown.log`, or `console.log` of a kernel."""
+        return self._file_link(run, seed, text, lambda result: run_files.log(result, file))
+
+    def capture_link(self, run: str, text: str, interface: str | None = None, *, seed: int = 1) -> str:
+        """A link to a copy of a run's capture, compressed; of several captures that of `interface`, such as mid>srv."""
+        return self._file_link(run, seed, text, lambda result: run_files.capture(result, interface))
+
+    def flent_link(self, run: str, text: str, *, seed: int = 1) -> str:
+        """A link to the run as Flent's data file."""
+        return self._file_link(run, seed, text, run_files.flent)
+
+    def _file_link(self, run: str, seed: int, text: str, file: Callable[[Result], RunFile]) -> str:
+        name = self._store.one(run)
+        found = file(self._of_seed(name, seed))
+        head = name if seed == 1 else f"{name}-seed{seed}"
+        return f"[{label(text)}]({self._pictures.copy(f'{head}-{found.name}', found.content)})"
 
     @validate_call(config=_STRICT)
     def _picture(
@@ -129,17 +151,26 @@ class Functions:
         unit: str | None = None,
         digits: int | None = None,
         interval: bool = True,
+        show_unit: bool = True,
         reference: str | None = None,
     ) -> str:
         """A number in the claims' own language (docs/claims.md), as mean and 95 % interval over the repetitions.
 
         `run` is one run, or several by the names that `of` has in the expression. Of a comparison whether it holds.
         With `reference` (the name of a file of catalog/references) from the numbers that others recorded of the run.
+        Without `show_unit` the number stands alone, and `unit` says what it is in.
         """
         ours, text = self._measured(expression, run, reference)
         if isinstance(ours, str):
             return ours
-        return _number(ours, unit, digits, interval=interval, what=text)
+        if show_unit:
+            return _number(ours, unit, digits, interval=interval, what=text)
+        if unit is None and ours.unit not in (None, "1"):
+            able = quantity.UNITS.get(ours.unit or "", "none")
+            raise RenderError(f"measure: '{text}': show_unit=false needs unit; expected one of {able}")
+        return _number(ours, unit, 2 if digits is None else digits, interval=interval, what=text).removesuffix(
+            f" {unit}"
+        )
 
     def dots(
         self,

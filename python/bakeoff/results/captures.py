@@ -1,4 +1,4 @@
-"""Size limits of packet captures, per run and per campaign; without one a capture could fill the disk."""
+"""The captures of a results folder, and their size limits; without one a capture could fill the disk."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ OF_RUN: Final = "BAKEOFF_RUN_CAPTURES"
 OF_CAMPAIGN: Final = "BAKEOFF_CAMPAIGN_CAPTURES"
 """Raises or lowers `of_campaign`."""
 
+SUFFIXES: Final = (".pcapng", ".pcapng.gz")
+"""How names of captures end."""
+
 
 def of_run() -> int:
     """Limit for the captures of one run on a real kernel (bytes); the simulator counts them in its memory budget."""
@@ -26,7 +29,12 @@ def of_campaign() -> int:
 
 def taken(folder: Path) -> int:
     """Bytes of the captures in a run's folder."""
-    return sum(os.lstat(path).st_size for path in folder.iterdir() if path.suffix == ".pcapng")
+    return sum(os.lstat(path).st_size for path in of_folder(folder))
+
+
+def of_folder(folder: Path) -> list[Path]:
+    """The captures in a run's folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIXES))
 
 
 def _from_env(name: str, otherwise: int) -> int:
