@@ -243,3 +243,45 @@ def test_several_campaigns_stand_side_by_side(done, tmp_path):
     # The same results on both sides: no distance, and nothing beyond a bound.
     [goodput] = re.findall(r"<td>goodput</td>((?:<td.*?</td>)+)", page)
     assert re.findall(r">([^<>]+)</td>", goodput) == ["4", "0.000", "0.000", "0.000", "0 beyond 0.05"]
+
+
+def test_sce_and_l4s_stand_side_by_side(tmp_path):
+    from bakeoff import results
+    from bakeoff.site import camps
+    from bakeoff.site.site_contents import gather
+    from bakeoff.site.site_folder import write
+
+    runs = []
+    for camp, control, queue in (("sce", "reno-sce", "cnq_cobalt sce"), ("l4s", "prague", "dualpi2")):
+        own = {"label": control, "flows": [{"name": "own", "cc": control}]}
+        scenario = SCENARIO | {
+            "scenario": f"{camp}-s1",
+            "flows": "{cc.flows}",
+            "vary": {
+                "qdisc": {queue.partition(" ")[0]: queue, "pfifo": "pfifo"},
+                "cc": {
+                    control: {"flows": own["flows"]},
+                    "pair": {"flows": [*own["flows"], {"name": "c", "cc": "cubic"}]},
+                },
+            },
+        }
+        (tmp_path / f"{camp}.yaml").write_text(json.dumps(scenario))
+        runs += catalog.select(str(tmp_path / f"{camp}.yaml"), seeds=1)
+    assert not campaign.run(runs, tmp_path / "c", Execution(jobs=1)).failed
+    contents = gather(tmp_path / "c", results.survey(tmp_path / "c").results)
+    [matrix] = camps.gather(contents)
+    assert (matrix.name, matrix.camps) == ("local/s1", ("SCE", "L4S"))
+    lines = {
+        group.heads: [tuple(run and run.controls for run in line) for line in group.lines] for group in matrix.groups
+    }
+    at = ("10 Mbit/s", "10 ms")
+    assert lines == {
+        (*at, who, queue): [tuple(f"{own}{rest}" for own in ("reno-sce", "prague"))]
+        for who, rest in (("own", ""), ("own vs cubic", " vs cubic"))
+        for queue in ("own", "pfifo")
+    }
+    write(contents, tmp_path / "out")
+    page = Read((tmp_path / "out" / "camps.html").read_text(encoding="utf-8"))
+    links = [attributes["href"] for tag, attributes in page.elements if tag == "a" and "runs/" in attributes["href"]]
+    assert len(links) == 8
+    assert all((tmp_path / "out" / link).is_file() for link in links)

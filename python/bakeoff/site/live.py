@@ -20,7 +20,7 @@ from bakeoff.campaign import lock
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
 from bakeoff.results import layout
-from bakeoff.site import claims_page, side_by_side, site_contents, site_folder
+from bakeoff.site import camps, claims_page, side_by_side, site_contents, site_folder
 from bakeoff.site.site_contents import Contents, Page
 from bakeoff.text.columns import clean
 
@@ -176,7 +176,12 @@ class Live:
     def _site(self) -> Site:
         of = Contents(self.root, [])
         there = self._later.texts
-        return replace(site_folder.site_of(of, live=True), claims="claims.html" in there, sides="sides.html" in there)
+        return replace(
+            site_folder.site_of(of, live=True),
+            claims="claims.html" in there,
+            sides="sides.html" in there,
+            camps="camps.html" in there,
+        )
 
     def _first_pages(self) -> dict[str, bytes]:
         with self._lock:
@@ -237,11 +242,14 @@ class Live:
         texts = {}
         try:
             claims, sides = claims_page.gather(state.contents, 1), side_by_side.gather(state.contents)
-            site = replace(self._site(), claims=claims is not None, sides=sides is not None)
+            matrices = camps.gather(state.contents)
+            site = replace(self._site(), claims=claims is not None, sides=sides is not None, camps=bool(matrices))
             if claims is not None:
                 texts["claims.html"] = claims_page.render(claims, site)
             if sides is not None:
                 texts["sides.html"] = side_by_side.render(sides, site)
+            if matrices:
+                texts["camps.html"] = camps.render(matrices, site)
         except (BakeoffError, OSError):
             texts = {}  # what they read has vanished; the next version is made anew
         with self._lock:

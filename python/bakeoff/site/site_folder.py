@@ -19,7 +19,7 @@ from bakeoff.campaign import signals
 from bakeoff.errors import BakeoffError, SiteError
 from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
-from bakeoff.site import claims_page, compare_data, overview, run_page, side_by_side
+from bakeoff.site import camps, claims_page, compare_data, overview, run_page, side_by_side
 from bakeoff.site.pages import Site
 from bakeoff.version import commit, version
 
@@ -99,7 +99,8 @@ def _fill(
     contents: Contents, site: Site, folder: Path, claims: Claims | None, *, jobs: int, tell: Callable[[int], None]
 ) -> list[str]:
     sides = side_by_side.gather(contents)
-    site = replace(site, sides=sides is not None)
+    matrices = camps.gather(contents)
+    site = replace(site, sides=sides is not None, camps=bool(matrices))
     write_assets(folder / "assets")
     broken = _write_runs(contents.pages, folder, site, jobs, tell)
     (folder / "data").mkdir()
@@ -109,6 +110,8 @@ def _fill(
         (folder / "claims.html").write_text(claims_page.render(claims, site), encoding="utf-8")
     if sides is not None:
         (folder / "sides.html").write_text(side_by_side.render(sides, site), encoding="utf-8")
+    if matrices:
+        (folder / "camps.html").write_text(camps.render(matrices, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
     return broken
 
