@@ -154,7 +154,7 @@ def _run(page: Page, row: Row) -> Run:
     return Run(
         page,
         clean(" vs ".join(_controls(page))),
-        clean(" → ".join(qdiscs)),
+        clean(page.result.run.point.get("qdisc") or " → ".join(qdiscs)),
         starred(row, " : ".join(mbit(rate["mean"]) if rate else "–" for rate in rates)),
         " / ".join(milli(delay) for delay in delays) if None not in delays else "",
         "" if row.probe_rtt_mean_s is None else milli(row.probe_rtt_mean_s),
