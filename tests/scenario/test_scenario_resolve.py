@@ -464,6 +464,54 @@ def test_what_is_valid_and_probably_not_meant_is_warned_of(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "rate", "said"),
+    [
+        (
+            "delay: {child: netem delay 5ms 2ms 10%}",
+            50,
+            "the jitter '2ms' in 'netem delay 5ms 2ms 10%' reorders packets",
+        ),
+        ("delay: {child: netem delay 5ms 0ms}", 50, None),
+        ("delay: {child: netem delay 5ms 2ms rate 1gbit}", 50, None),
+        ("delay: {child: netem slot 800us 900us}", 50, None),
+        ("delay: {jitter: 1ms}", 50, "the jitter '1ms' in 'netem delay 10ms 1ms limit"),
+        # 100 Mbit/s * 121.12 ms / 8 / 1514 B = 1000 packets: as many as netem holds unasked.
+        ("delay: {child: netem delay 121.12ms}", 100, None),
+        (
+            "delay: {child: netem delay 122ms}",
+            100,
+            "netem's default limit of 1000 packets in 'netem delay 122ms' is less",
+        ),
+        ("delay: {child: netem delay 122ms limit 2016}", 100, None),
+        ("delay: {limit: 40}", 50, "'limit 40' in 'netem delay 10ms limit 40' is less than the 42 packets"),
+    ],
+)
+def test_a_netem_that_reorders_or_overflows_is_warned_of(tmp_path, path, rate, said):
+    text = HEAD.replace("rtt: 20ms", f"rtt: 20ms, {path}").replace("50mbit", f"{rate}mbit")
+    found = warnings(runs(tmp_path, text + FLOW))
+    assert len(found) == (said is not None)
+    assert all(said in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("burst", "hz", "least"),
+    # 50 Mbit/s / 8 / HZ.
+    [("6250b", 1000, None), ("6249", 1000, 6250), ("20k/8", 250, 25_000), ("25000", 250, None)],
+)
+def test_a_tbf_whose_burst_is_less_than_a_tick_of_its_rate_is_warned_of(tmp_path, burst, hz, least):
+    text = HEAD.replace("rate: 50mbit, qdisc: fq_codel", f"qdisc: tbf rate 50mbit burst {burst} limit 100k")
+    said = warnings(runs(tmp_path, f"{text}{FLOW}hosts: {{hz: {hz}}}\n"))
+    assert [each.partition("expected ")[2] for each in said] == ([] if least is None else [f"'burst {least}b' or more"])
+
+
+def test_the_catalog_has_delays_and_shapers_as_its_sources_have_them(every_run):
+    said = warnings(run for run in every_run if run.suite in ("today", "sce-l4s-ect1"))
+    assert not [each for each in said if "reorders" in each]
+    jittery = next(run for run in every_run if run.suite == "today" and "jitter" in run.scenario)
+    assert any("reorders" in each for each in warnings([jittery.model_copy(update={"suite": "local"})]))
+
+
 @pytest.mark.parametrize(("start", "window", "warned"), [("0s", "60s", 1), ("0s", "59s", 0), ("5s", "58s", 1)])
 def test_a_window_that_holds_all_slow_starts_is_warned_of(tmp_path, start, window, warned):
     flow = FLOW.replace("cubic", f"cubic, start: {start}")

@@ -116,7 +116,7 @@ class Simulator:
 
     def estimate_s(self, run: Run) -> float:
         """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""
-        bottleneck_bps = min(_rates(run), default=_UNLIMITED_BPS)
+        bottleneck_bps = min(rates(run), default=_UNLIMITED_BPS)
         duration_s: float = run.duration_s
         return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
 
@@ -167,7 +167,7 @@ def _outcome(simulated: Simulated) -> Outcome:
     return Outcome(_parts(simulated), msgspec.json.decode(simulated["counters"], type=Counters))
 
 
-def _rates(run: Run) -> Iterator[float]:
+def rates(run: Run) -> Iterator[float]:
     """The rates in bit/s that cables and queues limit to."""
     yield from (link.rate_bps for link in run.links if link.rate_bps is not None)
     trees = [tree for end in run.interfaces for tree in (end.egress, end.ingress) if tree is not None]
