@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Final
 
 from bakeoff import _sim, tc
+from bakeoff.engines import controls
 from bakeoff.scenario import catalog
 from bakeoff.text.markdown import Markdown, code, escaped, joined
 
 PAGE: Final = Path(__file__).parent / "catalog.md"
+_CC: Final = Path(__file__).parents[1] / "crates" / "sim" / "src" / "cc"
 SUITES: Final = {
     "advice": "The runs of `bakeoff advise`: a busy household behind five queues ([advise](advise.md)).",
     "bidirectional": "Mail to the tsvwg list, May 2020: traffic in both directions of an asymmetric line.",
@@ -30,7 +33,7 @@ SUITES: Final = {
     "sce-l4s-ect1": "April 2020: ECT(1) as a mark (SCE) against ECT(1) as a classifier (L4S).",
     "today": "Set-ups of the documents with Linux 7.3 and TCP Prague 0.7, for [SCE or L4S?](verdict.md).",
 }
-UNTITLED: Final = ("future", "linux", "today")
+UNTITLED: Final = ("future", "linux", "sce-l4s-bakeoff", "sce-l4s-ect1", "today")
 """Suites of many scenarios whose names say what they vary."""
 _HEAD: Final = """# Catalog
 
@@ -38,10 +41,12 @@ Every scenario, congestion control and qdisc that bakeoff ships. `bakeoff list` 
 `bakeoff list 'l4s-tests/s6*'` the runs of one, `bakeoff show NAME` its YAML. The number of runs is in
 parentheses; `{name}` in a title is a variable of the scenario's matrix. `python docs/catalog.py` writes this page.
 """
-_CONTROLS: Final = """## Congestion controls
+_CONTROLS_HEAD: Final = """## Congestion controls
 
 A name without a version means the present one. `@` selects a version: a Linux release, a year, or a month of Prague's
-history ([Prague's versions](models/prague.md), [SCE](models/sce.md)). `none` keeps a fixed window.
+history ([Prague's versions](models/prague.md), [SCE](models/sce.md)). In parentheses: what gives it to
+the engines kernel, netns and ssh (mainline: `net/ipv4/tcp_NAME.c` of Linux 7.3, the source of the simulator's too).
+The simulator has all but those that are mainline's only.
 """
 _QDISCS: Final = """## Qdiscs
 
@@ -61,8 +66,7 @@ def page() -> str:
             continue
         parts += [f"- {code(entry.scenario)} ({runs}): {escaped(entry.title)}" for entry, runs in counted]
         parts.append("")
-    controls = _versions(_sim.congestion_controls())
-    parts += [_CONTROLS, *(_line(name, versions) for name, versions in controls.items()), "", _QDISCS]
+    parts += [_CONTROLS_HEAD, *_controls(), "", _QDISCS]
     parts += [_line(name, versions, _on_a_kernel(name)) for name, versions in _versions(_sim.qdiscs()).items()]
     parts.append("")
     return "\n".join(parts)
@@ -70,6 +74,56 @@ def page() -> str:
 
 def _line(name: str, versions: list[str], kernel: str = "") -> str:
     return f"- {joined(map(code, (name, *versions)), ', ')}" + (f" ({kernel})" if kernel else "")
+
+
+def _controls() -> Iterable[str]:
+    """A line for each control: its versions, where a kernel has it from, what it is, its parameters, its source."""
+    heads = _heads()
+    for name, control in controls.table().items():
+        if control.module is not None:
+            kernel = joined([Markdown("module"), code(control.module)], " ")
+        else:
+            kernel = (
+                Markdown("mainline" if control.simulated else "mainline only") if control.on_linux else Markdown("")
+            )
+        says, source = heads.get(name, ("", ""))
+        words = _parameters(name) if control.simulated else []
+        known = f" Parameters: {joined(map(code, words), ', ')}." if words else ""
+        shown = source not in ("", "none", f"Linux 7.3 `net/ipv4/tcp_{name}.c`")
+        origin = f" Source: {source}." if shown else ""
+        what = f": {says}.{known}{origin}" if says else ""
+        yield f"{_line(name, list(control.versions), kernel)}{what}"
+
+
+def _heads() -> dict[str, tuple[str, str]]:
+    """Name of a control -> what it is, and its source: from the heads of the simulator's files."""
+    found = {}
+    for path in sorted([*_CC.glob("*.rs"), *_CC.glob("*/mod.rs")]):
+        lines = takewhile(lambda line: line.startswith("//!"), path.read_text(encoding="utf-8").splitlines())
+        paragraphs = " ".join(line.removeprefix("//!").strip() or "\n" for line in lines).split("\n")
+        names, colon, says = paragraphs[0].strip().partition(": ")
+        source = next((each.strip() for each in paragraphs if each.strip().startswith("Source: ")), "")
+        if colon and re.fullmatch(r"(`[\w@.-]+`(, | and )?)+", names):
+            for name in re.findall(r"`([^`]+)`", names):
+                found[name] = _what(says), re.split(r"[;,.]? \(|[;,.] ", source.removeprefix("Source: "))[0].rstrip(".")
+    return found
+
+
+def _what(says: str) -> str:
+    """The first sentence, and the second if the first is no more than a name."""
+    sentences = re.split(r"\.(?: |$)", says.strip())
+    return ". ".join(sentences[: 1 if len(sentences[0].split()) > 3 else 2]).rstrip(".")
+
+
+def _parameters(name: str) -> list[str]:
+    """What the simulator names where it refuses one."""
+    run = catalog.select("linux/single/reno-pfifo-10ms")[0]
+    flow = run.flows[0].model_copy(update={"cc": f"{name} no-such-word 1"})
+    try:
+        _sim.check(run.model_copy(update={"flows": [flow]}).to_json(), {})
+    except ValueError as error:
+        return re.findall(r"[\w-]+", str(error).partition("known parameters: ")[2])
+    raise AssertionError(name)
 
 
 def _on_a_kernel(name: str) -> Markdown:
