@@ -15,6 +15,7 @@ from bakeoff.captures.against import compare
 from bakeoff.captures.result_folder import write_all
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Result, layout
+from bakeoff.results.packed_captures import split
 
 
 def cli(*words, cwd, **env):
@@ -63,7 +64,7 @@ def runs(tmp_path_factory):
 
 
 def captured(folder: Path):
-    return [(result, path) for result in bakeoff.load(folder) for path in sorted(result.path.glob("*.pcapng"))]
+    return [(result, path) for result in bakeoff.load(folder) for path in sorted(result.path.glob("*.pcapng.gz"))]
 
 
 def test_captures_agree_with_the_runs_counters(runs):
@@ -71,7 +72,7 @@ def test_captures_agree_with_the_runs_counters(runs):
     for result, path in captured(runs):
         found = captures.CaptureFile(str(path), captures.capture(path))
         name = found.report.capture.interfaces[0].name
-        assert layout.capture(name) == path.name
+        assert f"{layout.capture(name)}.gz" == path.name
         rows = compare(result, name, found.report)
         assert [row for row in rows if not row.agrees] == []
         seen |= {row.what for row in rows if row.captured}
@@ -82,7 +83,7 @@ def test_captures_agree_with_the_runs_counters(runs):
 
 
 def test_the_function_gives_what_the_command_prints(runs, tmp_path):
-    [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng"][:1]
+    [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng.gz"][:1]
     whole = bakeoff.trace(path)
     assert whole.report == captures.read(path).report
     assert repr(whole).splitlines() == cli("trace", path, cwd=tmp_path).stdout.rstrip().splitlines()
@@ -109,7 +110,7 @@ def test_a_number_that_differs_ends_with_1(runs, tmp_path):
     for path in result.path.iterdir():
         (changed / path.name).write_bytes(path.read_bytes())
     (changed / layout.COUNTERS).write_text(json.dumps(counters))
-    done = cli("trace", changed / "mid-to-srv.pcapng", "--against", changed, "--json", cwd=tmp_path)
+    done = cli("trace", changed / "mid-to-srv.pcapng.gz", "--against", changed, "--json", cwd=tmp_path)
     assert done.returncode == 1
     told = json.loads(done.stdout)
     [row] = [row for row in told["numbers"] if not row["agrees"]]
@@ -128,7 +129,7 @@ def test_a_capture_of_another_run_is_told(runs):
 
 
 def test_a_table_fits_and_keeps_the_flows(runs):
-    [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng"][:1]
+    [path] = [path for result, path in captured(runs) if path.name == "cli-to-mid.pcapng.gz"][:1]
     found = captures.read(path)
     for width in (80, 200):
         text = tables.text([found], width=width, colour=False)
@@ -144,7 +145,7 @@ def test_a_table_fits_and_keeps_the_flows(runs):
 
 def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
     """Seen where they are sent; a packet that leaves in the last instant may be counted in one place only."""
-    [one] = [path for _, path in captured(runs) if path.parent.name == "accecn" and path.name == "cli-to-mid.pcapng"]
+    [one] = [path for _, path in captured(runs) if path.parent.name == "accecn" and path.name == "cli-to-mid.pcapng.gz"]
     out = write_all([captures.read(one, interval_s=0.05)], tmp_path / "out", 0.05)
     [result] = bakeoff.load(out)
     assert result.key == "trace/capture/cli-to-mid"
@@ -195,7 +196,7 @@ def test_goodput_of_datagrams_and_of_one_direction(tmp_path, interval_s):
         " stop: 2210ms, source: {periodic: {size: 1000B, every: 100ms}}}\n"
     )
     [run] = bakeoff.run(str(tmp_path / "mine.yaml"), out=tmp_path / "runs")
-    [path] = run.path.glob("*.pcapng")
+    [path] = run.path.glob("*.pcapng.gz")
     report, found = goodputs(path, tmp_path / "out", interval_s)
     [tcp], [udp] = report.flows, report.datagrams.udp
     assert found[f"{udp.client.text()}>{udp.server.text()}"] == pytest.approx(80_000, rel=1e-3)
@@ -217,3 +218,30 @@ def test_what_cannot_be_is_one_message(tmp_path):
         done = cli("trace", *words, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, ""), words
         assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
+
+
+def test_a_hosts_capture_has_both_directions(tmp_path):
+    (tmp_path / "s.yaml").write_text(SCENARIO.format(name="s", qdisc="fq_codel", one="reno", two="cubic"))
+    done = cli("run", "s.yaml", "--out", "halves", "--capture", "cli<mid", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "s.yaml").write_text((tmp_path / "s.yaml").read_text().replace("captures:", "#"))
+    done = cli("run", "s.yaml", "--out", "whole", "--capture", "cli", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [whole], [halves] = (bakeoff.load(tmp_path / name) for name in ("whole", "halves"))
+    [path] = whole.path.glob("*.pcapng.gz")
+    assert path.name == "cli-mid.pcapng.gz"
+    # Both runs are equal, so that both captures are: one was written with the other directions of the path.
+    assert path.read_bytes() == (halves.path / path.name).read_bytes()
+    report = captures.read(path).report
+    for flow in report.flows:
+        assert flow.up.data.packets > 0
+        # Some 20 ms and the delay of the queue: only a capture of both directions has it.
+        assert flow.up.rtt_s.min >= 0.02
+    parts = split(path, tmp_path)
+    [leaving, arriving] = [captures.CaptureFile(str(part), captures.capture(part)).report for part in parts]
+    assert [one.capture.interfaces[0].name for one in (leaving, arriving)] == ["cli>mid", "cli<mid"]
+    assert leaving.capture.packets + arriving.capture.packets == report.capture.packets
+    assert all(flow.down.packets == 0 for flow in leaving.flows)
+    assert not any(flow.up.packets for flow in arriving.flows)
+    against = cli("trace", "--against", whole.path, cwd=tmp_path)
+    assert against.returncode == 0, against.stdout + against.stderr

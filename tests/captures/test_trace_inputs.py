@@ -154,12 +154,12 @@ def test_a_repeated_syn_takes_nothing_back_in_a_run(tmp_path):
     for result in bakeoff.load(tmp_path / "runs"):
         mode = result.all_counters()["flows"]["a"]["ecn"]
         assert mode in ("rfc3168", "accecn")
-        found = {path.name: captures.capture(path)["flows"][0] for path in result.path.glob("*.pcapng")}
+        found = {path.name: captures.capture(path)["flows"][0] for path in result.path.glob("*.pcapng.gz")}
         assert [flow["ecn"]["mode"] for flow in found.values()] == [mode, mode]
-        up, down = found["cli-to-mid.pcapng"]["up"]["flags"], found["mid-to-cli.pcapng"]["down"]["flags"]
+        up, down = found["cli-to-mid.pcapng.gz"]["up"]["flags"], found["mid-to-cli.pcapng.gz"]["down"]["flags"]
         assert (up["syn"], down["syn"]) == (2, 2)
         if mode == "rfc3168":
             # The first SYN has ECE and CWR, both SYN/ACKs have ECE, and one packet of data has CWR.
             assert (up["ece"], up["cwr"], down["ece"]) == (1, 2, 2)
         else:
-            assert (up["syn"], json.dumps(found["cli-to-mid.pcapng"]["ecn"]["requested"])) == (2, '"accecn"')
+            assert (up["syn"], json.dumps(found["cli-to-mid.pcapng.gz"]["ecn"]["requested"])) == (2, '"accecn"')

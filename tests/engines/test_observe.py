@@ -67,8 +67,8 @@ def test_load_gives_it_as_a_frame(cli):
     assert code == 0
     [result] = bakeoff.load("x")
     assert result.trace.columns == ["time", "kind", "name", "metric", "value"]
-    assert sorted(path.name for path in result.path.glob("*.pcapng")) == sorted(
-        f"{name.replace('>', '-to-')}.pcapng" for name in ENDS.split(", ")
+    assert sorted(path.name for path in result.path.glob("*.pcapng.gz")) == sorted(
+        f"{name.replace('>', '-to-')}.pcapng.gz" for name in ENDS.split(", ")
     )
 
 
@@ -78,7 +78,10 @@ def test_run_takes_both(cli, folder):
     assert code == 0, err
     [result] = bakeoff.load("x")
     assert result.run.captures == ["mid>srv", "mid<cli"]
-    assert sorted(path.name for path in result.path.glob("*.pcapng")) == ["mid-from-cli.pcapng", "mid-to-srv.pcapng"]
+    assert sorted(path.name for path in result.path.glob("*.pcapng.gz")) == [
+        "mid-from-cli.pcapng.gz",
+        "mid-to-srv.pcapng.gz",
+    ]
     assert result.trace.filter(metric="cc.alpha")["name"].unique().to_list() == ["prague"]
 
 

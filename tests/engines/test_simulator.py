@@ -1,5 +1,6 @@
 """The engine `sim` around the simulator: what it writes, and what becomes of an error of the simulator."""
 
+import gzip
 import json
 import signal
 
@@ -50,7 +51,7 @@ def test_samples_in_order_of_time_become_one_series_after_the_other(tmp_path, mo
         whole = {"sent": 10, "delivered": 10, "dropped": 0, "queued": 0}
         counters = {"flows": {}, "queues": {}, "probes": {}, "conservation": whole, "events": 100}
         samples = {"time": step / 10, "series": numbers, "value": 100.0 * numbers + step, "names": names}
-        logs = {"setup": "set up\n", "teardown": "torn down\n", "captures": {"cli-to-mid.pcapng": b"packets"}}
+        logs = {"setup": "set up\n", "teardown": "torn down\n", "captures": {"cli>mid": b"packets"}}
         return samples | logs | {"counters": json.dumps(counters), "trace": None}
 
     monkeypatch.setattr(_sim, "simulate", simulate)
@@ -62,7 +63,7 @@ def test_samples_in_order_of_time_become_one_series_after_the_other(tmp_path, mo
     assert found.parts["queue", "mid>srv", "qlen"][1].tolist() == [200.0, 201.0, 202.0, 203.0, 204.0]
     assert (tmp_path / "setup.log").read_text() == "set up\n"
     assert (tmp_path / "teardown.log").read_text() == "torn down\n"
-    assert [path.read_bytes() for path in tmp_path.glob("*.pcapng")] == [b"packets"]
+    assert gzip.decompress((tmp_path / "cli-to-mid.pcapng.gz").read_bytes()) == b"packets"
 
 
 def test_a_signal_ends_a_run_while_it_is_simulated(tmp_path, monkeypatch):

@@ -372,7 +372,7 @@ def test_a_run_on_machines(testbed, tmp_path):
         [ahead, within] = re.findall(r"([+-]?[0-9.]+) ms", note)
         assert abs(float(ahead)) <= float(within) + 0.001
     if captures:
-        assert (done.path / "mid-to-srv.pcapng").stat().st_size > 1000
+        assert (done.path / "mid-to-srv.pcapng.gz").stat().st_size > 1000
 
 
 def test_a_failed_command_fails_the_run_and_everything_is_put_back(testbed, tmp_path):

@@ -169,7 +169,7 @@ def test_marks_are_rewritten_on_the_way(kernel, tmp_path):
     assert flows["on"]["delivered_ce"] > 0
     assert flows["bleached"]["delivered_ce"] == 0
     assert flows["bleached"]["retransmits"] > 0
-    assert (result.path / "mid-to-srv.pcapng").stat().st_size > 1000
+    assert (result.path / "mid-to-srv.pcapng.gz").stat().st_size > 1000
     assert not list(result.path.glob("*.pcap"))
 
 

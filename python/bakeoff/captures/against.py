@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.captures import CaptureFile, Ecn, capture
 from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.measure.bottleneck import path
+from bakeoff.results.captures import of_folder
+from bakeoff.results.packed_captures import split
 
 if TYPE_CHECKING:
-    from pathlib import Path as FilePath
-
     from bakeoff.captures.report import Direction, Endpoint, Report, Udp
     from bakeoff.measure.bottleneck import Hop
     from bakeoff.results import Result
@@ -108,7 +110,7 @@ def compare(result: Result, interface: str, report: Report) -> list[Row]:
 
 def compare_all(
     several: Sequence[Result],
-    files: Sequence[FilePath] = (),
+    files: Sequence[Path] = (),
     *,
     run: str | None = None,
     ecn: Ecn = "auto",
@@ -127,19 +129,21 @@ def compare_all(
         raise TraceError("--against: no finished run" + (f" matches '{run}'" if run else ""))
     found = []
     for number, (result, file) in enumerate(_pairs(files, chosen), start=1):
-        report = CaptureFile(str(file), capture(file, ecn=ecn)).report
-        names = [interface.name for interface in report.capture.interfaces]
-        if len(names) != 1 or names[0] is None:
-            raise TraceError(f"{file}: {len(names)} interfaces, or one without a name; expected a capture of a run")
-        found.append((result.key, compare(result, names[0], report)))
+        with TemporaryDirectory(prefix="bakeoff-") as folder:
+            for part in split(file, Path(folder)):
+                report = CaptureFile(str(file), capture(part, ecn=ecn)).report
+                names = [interface.name for interface in report.capture.interfaces]
+                if len(names) != 1 or names[0] is None:
+                    raise TraceError(f"{file}: an interface without a name; expected a capture of a run")
+                found.append((result.key, compare(result, names[0], report)))
         tell(number)
     return found
 
 
-def _pairs(files: Sequence[FilePath], chosen: list[Result]) -> list[tuple[Result, FilePath]]:
+def _pairs(files: Sequence[Path], chosen: list[Result]) -> list[tuple[Result, Path]]:
     """Each capture with the run that it is of: that in whose folder it lies, or the only one."""
     if not files:
-        found = [(result, file) for result in chosen for file in sorted(result.path.glob("*.pcapng"))]
+        found = [(result, file) for result in chosen for file in of_folder(result.path)]
         if not found:
             raise TraceError("--against: no captures in these runs; record them with bakeoff run PATTERN --capture all")
         return found

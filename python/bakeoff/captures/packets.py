@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bakeoff.errors import TraceError
+from bakeoff.results.captures import of_folder
 
 if TYPE_CHECKING:
     from bakeoff._sim import Packets
@@ -109,7 +110,7 @@ def read(path: Path) -> list[Connection]:
 
     TraceError names the file and what was expected.
     """
-    files = sorted(path.glob("*.pcapng")) if path.is_dir() else [path]
+    files = of_folder(path) if path.is_dir() else [path]
     if not files:
         raise TraceError(f"{path}: no captures; expected a run done with --capture all")
     from bakeoff import _sim

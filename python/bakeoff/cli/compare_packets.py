@@ -37,12 +37,12 @@ def compare_packets(ours: str, theirs: str, *, plot: Path | None, as_json: bool)
 
 def _run_or_capture(name: str) -> Path:
     """A capture, a run's folder, or the only run of a campaign's folder."""
-    from bakeoff.results import layout, survey
+    from bakeoff.results import captures, layout, survey
 
     path = Path(name)
     if not path.exists():
         raise UsageError(f"{name}: no such file or folder; expected a capture or a run with captures")
-    if not path.is_dir() or (path / layout.RUN).exists() or any(path.glob("*.pcapng")):
+    if not path.is_dir() or (path / layout.RUN).exists() or captures.of_folder(path):
         return path
     runs = survey(path).runs
     if len(runs) != 1:

@@ -158,7 +158,10 @@ Trace = Annotated[
 ]
 Capture = Annotated[
     list[str] | None,
-    typer.Option(metavar="NODE>PEER", help="Capture packets leaving this interface (pcapng), or 'all'; repeatable."),
+    typer.Option(
+        metavar="NODE>PEER",
+        help="Capture packets leaving this interface (pcapng); NODE: both directions; or 'all'; repeatable.",
+    ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Do only the runs that are missing in --out (or the latest).")]
 StopOnFailure = Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Stop after the first failure.")]

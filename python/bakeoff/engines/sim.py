@@ -12,7 +12,7 @@ import msgspec
 from bakeoff import tc
 from bakeoff.engines import Outcome, controls, only_kernel_runs_programs, place
 from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError, UserCodeError
-from bakeoff.results import layout, write_json, write_parts
+from bakeoff.results import layout, packed_captures, write_json, write_parts
 from bakeoff.results.counters import Counters
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Simulator:
             write_parts(folder / layout.TRACE, _parts(outcome["trace"]))
         for name, packets in outcome["captures"].items():
             (folder / layout.capture(name)).write_bytes(packets)
+        packed_captures.pack(folder, list(outcome["captures"]))
         return found
 
     def outcome(self, run: Run, folder: Path) -> Outcome:

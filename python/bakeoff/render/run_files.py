@@ -40,7 +40,8 @@ def capture(result: Result, interface: str | None) -> RunFile:
     """The run's only capture, or that of an interface, compressed. BakeoffError if there is none, or several."""
     found = captures.of_folder(result.path)
     if interface is not None:
-        found = [path for path in found if path.name.removesuffix(".gz") == layout.capture(interface)]
+        own = layout.capture(interface)
+        found = [path for path in found if path.name in (own, f"{own}.gz", layout.both_ways(interface))]
     if len(found) != 1:
         have = ", ".join(path.name for path in captures.of_folder(result.path))
         expected = f"one interface of: {have}" if have else "a run with --capture all"

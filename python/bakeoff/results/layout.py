@@ -22,8 +22,17 @@ _PARTIAL = re.compile(r"\..+\.\d+\.partial")
 
 
 def capture(name: str) -> str:
-    """The file of the packets at the interface `name`: leaving (`mid>srv`) or arriving (`mid<srv`)."""
+    """The file of the packets at the interface `name`: leaving (`mid>srv`) or arriving (`mid<srv`).
+
+    Engines write it; then `packed_captures.pack` compresses it.
+    """
     return name.replace(">", "-to-").replace("<", "-from-") + ".pcapng"
+
+
+def both_ways(name: str) -> str:
+    """The compressed file of the packets that leave and arrive at an interface, from the name of one direction."""
+    node, _, peer = name.replace("<", ">").partition(">")
+    return f"{node}-{peer}.pcapng.gz"
 
 
 def partial_name(name: str, pid: int) -> str:

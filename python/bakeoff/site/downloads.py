@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
-from bakeoff.results import layout
+from bakeoff.results import captures, layout
 from bakeoff.site.site_contents import safe
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FOLDER: Final = "files"
 """Beside the page: a whole results folder, which `bakeoff reproduce`, `plot` and `table` take."""
 CSV: Final = "series.csv.gz"
-_CAPTURE: Final = ".pcapng"
 _SAYS: Final = {
     layout.RUN: "the resolved run, the engine, versions, seed, digest and provenance",
     layout.SERIES: "all samples, as Parquet: time, kind, name, metric, value",
@@ -75,6 +74,6 @@ def write(result: Result, folder: Path) -> list[Download]:
 def _copied(folder: Path) -> Iterator[Path]:
     """Our files of a results folder; no link is followed, and nothing else that lies there is taken along."""
     for path in sorted(folder.iterdir()):
-        known = path.name in _SAYS or path.name.endswith(_CAPTURE)
+        known = path.name in _SAYS or path.name.endswith(captures.SUFFIXES)
         if known and not path.is_symlink() and path.is_file():
             yield path

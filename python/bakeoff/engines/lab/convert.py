@@ -11,7 +11,7 @@ from bakeoff import files, jsonfile
 from bakeoff.engines.lab import agent, pcapng, scenario_programs, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.errors import BakeoffError, RunError
-from bakeoff.results import layout, write_json, write_series
+from bakeoff.results import layout, packed_captures, write_json, write_series
 from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
 from bakeoff.scenario.headers import UDP_FRAME
@@ -72,6 +72,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
         target = (folder / file).with_suffix(".pcapng")
         pcapng.convert(folder / file, target, name, len(plan.captures), comment=pcapng.comment(run))
         (folder / file).unlink()
+    packed_captures.pack(folder, [name for name, _ in plan.captures])
     return frame, Counters.of(counted, layout.COUNTERS), [*notes, *tools.notes]
 
 
