@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -245,3 +246,25 @@ def test_a_hosts_capture_has_both_directions(tmp_path):
     assert not any(flow.up.packets for flow in arriving.flows)
     against = cli("trace", "--against", whole.path, cwd=tmp_path)
     assert against.returncode == 0, against.stdout + against.stderr
+
+
+def test_one_direction_takes_the_ecn_mode_of_its_run(runs, tmp_path):
+    """Data without the SYN/ACK: the run's counters say what the packets do not; elsewhere it is unknown."""
+    [(result, path)] = [
+        (result, path)
+        for result, path in captured(runs)
+        if path.name == "cli-to-mid.pcapng.gz" and result.run.scenario == "sce"
+    ]
+    shutil.copytree(result.path, tmp_path / "run")
+    counters = json.loads((tmp_path / "run" / layout.COUNTERS).read_text())
+    for told, mode in (("accecn", "accecn"), ("rfc3168", "sce")):
+        counters["flows"]["one"]["ecn"] = told
+        (tmp_path / "run" / layout.COUNTERS).write_text(json.dumps(counters))
+        ecn = captures.read(tmp_path / "run" / path.name).report.flows[0].ecn
+        assert (ecn.mode, ecn.chosen_by) == (mode, "run")
+    alone = tmp_path / "alone.pcapng.gz"
+    shutil.copyfile(path, alone)
+    found = captures.read(alone)
+    assert found.report.flows[0].ecn.chosen_by == "unknown"
+    assert "--ecn sce|accecn|rfc3168" in tables.text([found], colour=False)
+    assert captures.read(alone, ecn="sce").report.flows[0].ecn.chosen_by == "option"

@@ -110,7 +110,12 @@ def read(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> C
     """
     if os.fspath(path) != "-" and (test := _irtt(path)) is not None:
         return IrttFile(str(path), test)
-    return CaptureFile(str(path), _told(path, ecn, interval_s))
+    told = _told(path, ecn, interval_s)
+    if ecn == "auto" and os.fspath(path) != "-":
+        from bakeoff.captures.own_run import settled
+
+        told = settled(path, told, lambda mode: _told(path, mode, interval_s))
+    return CaptureFile(str(path), told)
 
 
 def capture(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> dict[str, Any]:
@@ -118,7 +123,7 @@ def capture(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -
     return msgspec.json.decode(_told(path, ecn, interval_s), type=dict[str, Any])
 
 
-def _told(path: Path, ecn: Ecn, interval_s: float | None) -> bytes:
+def _told(path: Path, ecn: str, interval_s: float | None) -> bytes:
     from bakeoff import _sim
 
     options: dict[str, str | float] = {} if ecn == "auto" else {"ecn": ecn}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from bakeoff.captures.own_run import UNKNOWN
 from bakeoff.tables.cells import decimals
 from bakeoff.text.columns import Column, number
 from bakeoff.text.markup import Block, terminal
@@ -110,7 +111,13 @@ def _about(report: Report) -> list[str]:
     lines = [", ".join(f"{count:,} {what}" for count, what in kinds if count)]
     ecn = _ecn(of.ecn)
     lines += [f"ECN of IP packets: {ecn}"] if ecn else []
+    if any(flow.ecn.chosen_by == UNKNOWN for flow in report.flows):
+        lines.append("unknown ECN feedback: one direction without handshake; expected --ecn sce|accecn|rfc3168")
     return [line for line in (*lines, *of.notes) if line]
+
+
+def _mode(flow: Flow) -> str:
+    return UNKNOWN if flow.ecn.chosen_by == UNKNOWN else _MODES.get(flow.ecn.mode, flow.ecn.mode)
 
 
 def _ecn(counts: EcnCounts) -> str:
@@ -155,9 +162,7 @@ def _tcp(flows: Sequence[Flow]) -> list[Column]:
     return [
         Column("", [str(flow.number) if up else "" for flow, up, _ in sides]),
         Column("from", [(flow.client if up else flow.server).text() for flow, up, _ in sides], text=True),
-        Column(
-            "ECN", [(_MODES.get(flow.ecn.mode, flow.ecn.mode) if up else "") for flow, up, _ in sides], 6, text=True
-        ),
+        Column("ECN", [(_mode(flow) if up else "") for flow, up, _ in sides], 6, text=True),
         Column("in", [" ".join(flow.tunnels) if up else "" for flow, up, _ in sides], 4, text=True),
         Column("packets", [f"{own.packets:,}" for _, _, own in sides]),
         Column("payload\nMB", data(lambda own: _megabytes(own.data.payload_bytes)), 5),
