@@ -340,6 +340,9 @@ def _marks(at: _Place, flow: Flow, hops: Sequence[Hop], way: _Way) -> Iterator[R
         # Marked on entry, and still there or dropped since.
         lacking = sum(queue.queued for queue in own) + sum(each.drops for each in of_flow)
         lacking += at.held or 0
+        if key == "sce_marks":
+            # A queue may mark a packet SCE, then CE.
+            lacking += sum(each.marks for each in of_flow)
         yield at.row(name, f"{codepoint} marks", captured, counted, min(lacking, counted))
 
 
