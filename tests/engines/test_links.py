@@ -199,6 +199,23 @@ def test_aggregates_of_wifi(tmp_path):
     assert result.rate("a", 1, 6) == pytest.approx(8 * PAYLOAD * 8 / cycle, rel=0.002)
 
 
+def test_jitter_delays_packets_and_keeps_their_order(tmp_path):
+    probe = PROBE.replace("10.3ms", "10ms")
+    rtts = {
+        jitter: run(tmp_path, f"delay: 5ms, jitter: {{wifi: {jitter}}}", QUIET, probe, "60s").rtts("p")
+        for jitter in ("1ms", "7ms")
+    }
+    # Poisson(1) ms less a part of the last one are 0 for exp(-1) of the packets: exp(-2) of the round trips are 10 ms.
+    assert all(rtt.min() == pytest.approx(0.010, abs=1e-6) for rtt in rtts.values())
+    assert np.mean(rtts["1ms"] < 0.010001) == pytest.approx(np.exp(-2), abs=0.02)
+    # 0.684 ms each way.
+    assert rtts["1ms"].mean() == pytest.approx(0.010 + 2 * 0.000684, rel=0.01)
+    # Long ones of about 12 * 7.5 ms; a probe that waits behind one comes with it, 10 ms after being sent later.
+    assert np.percentile(rtts["7ms"], 99) > 0.100
+    sent = np.arange(len(rtts["7ms"])) * 0.010
+    assert (np.diff(sent + rtts["7ms"]) > -1e-9).all()
+
+
 def test_half_duplex_directions_share_the_rate(tmp_path):
     back = "  - {name: b, from: s, to: c, transport: udp, source: {rate: 40mbit, size: 1222B}}\n"
     result = run(tmp_path, "rate: 20mbit, half_duplex: true", more=back)
@@ -327,6 +344,7 @@ def test_a_traces_rate_cannot_be_changed(tmp_path):
         ("rate: 9mbit, wifi: {access: 1ms}", "wifi"),
         ("rate: 9mbit, docsis: {modem: c}", "docsis"),
         ("rate: 9mbit, half_duplex: true", "half_duplex"),
+        ("jitter: {wifi: 7ms}", "jitter"),
         ("multipath: {by: flow, paths: [{}]}", "multipath"),
     ],
 )

@@ -43,7 +43,7 @@ network:
     - {ends: [c2, m1], rate: 100mbit, delay: 1ms, loss: {c2: 1%, m1: [[0s, 0%], [5s, 2%]]}, mtu: 1500, down: [[5s, 6s]],
        police: {rate: 40mbit, burst: 100kB, exceed: drop, from: c2}}
     - {ends: [m2, s2], rate: [[0s, 10mbit], [10s, 50mbit]], wifi: {access: [100us, 900us], packets: 32, bytes: 10kB},
-       half_duplex: {turnaround: 1us}}
+       half_duplex: {turnaround: 1us}, jitter: {wifi: 7ms}}
     - {ends: [m1, m2], rate: 1gbit, docsis: {modem: m1, interval: 2ms, pending: 2}}
     - {ends: [c2, s2], multipath: {by: flow, paths: [{weight: 2, rate: 1mbit, delay: 1ms, loss: 1%, limit: 10}]}}
 hosts: {sysctl: {net.ipv4.tcp_ecn: 3}, hz: 250, offloads: false, stall: 5ms every 1s, timer_slack: 50us,

@@ -83,7 +83,7 @@ def _of_window(run: Run) -> Iterator[str]:
 
 def _of_rate(run: Run) -> Iterator[str]:
     """That something on the ways has a rate: without one no queue ever fills."""
-    rated = any(link.rate_bps is not None or link.features for link in run.links)
+    rated = any(link.rate_bps is not None or link.features.keys() - {"jitter"} for link in run.links)
     lines = [*(line for _, line in run.qdiscs()), *_classes(run)]
     if run.flows and not rated and not any(set(line.split()) & {"rate", "bandwidth", "ceil"} for line in lines):
         yield "no link has a rate, so no queue ever fills; expected for example 'bottleneck: {rate: 50mbit}'"

@@ -45,6 +45,8 @@ def features(link: LinkSpec, folder: Path, place: str) -> dict[str, Any]:
         }
     if link.half_duplex is not None:
         made["half_duplex"] = {"turnaround_s": link.half_duplex.turnaround}
+    if link.jitter is not None:
+        made["jitter"] = {"wifi_s": link.jitter.wifi}
     if link.multipath is not None:
         made["multipath"] = {
             "by": link.multipath.by,

@@ -314,6 +314,13 @@ class Multipath(Model):
     paths: list[ParallelPath] = Field(min_length=1)
 
 
+class Jitter(Model):
+    """A random delay of each packet, as Wi-Fi has it; packets keep their order."""
+
+    wifi: Annotated[PositiveTime, Field(le=0.1)]
+    """About its mean: up to 1 ms noise of a millisecond, above also long delays in steps of 7.5 ms."""
+
+
 class HalfDuplex(Model):
     """One transmitter for both directions: who sent last lets the other go first."""
 
@@ -349,6 +356,7 @@ class LinkSpec(Model):
         HalfDuplex | None, BeforeValidator(_turnaround, json_schema_input_type=Literal[True] | HalfDuplex | None)
     ] = None
     """`true`, or `{turnaround: 10us}`."""
+    jitter: Jitter | None = None
     multipath: Multipath | None = None
 
 

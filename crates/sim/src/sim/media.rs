@@ -4,7 +4,7 @@ use super::Sim;
 use crate::base::count::Count;
 use crate::base::event::Event;
 use crate::base::units::Time;
-use crate::network::medium::Turn;
+use crate::network::medium::{Jitter, Turn};
 use crate::packet::{Flags, Packet};
 
 impl Sim {
@@ -95,7 +95,9 @@ impl Sim {
             self.lost.add(packet.len);
             return;
         }
-        let at = (sent + wire.delay).max(wire.last_arrival);
+        let jitter = wire.medium.as_mut().and_then(|medium| medium.jitter.as_mut());
+        let late = jitter.map_or(Time::ZERO, Jitter::draw);
+        let at = (sent + wire.delay + late).max(wire.last_arrival);
         wire.last_arrival = at;
         self.travel(i, at, &mut packet);
     }

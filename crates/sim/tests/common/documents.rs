@@ -103,6 +103,9 @@ fn features(c: &mut Choices, ends: [&str; 2]) -> Value {
         let exceed = c.of(&[r#""drop""#, r#"{"dscp": 63}"#]).parse::<Value>().expect("JSON");
         all.insert("police".into(), json!({ends[1]: {"rate_bps": c.of(&[5_000_000_u64, 1, 10_000_000_000_000]), "burst": c.of(&[20_000, 1, 1_000_000_000]), "exceed": exceed}}));
     }
+    if c.once_in(8) {
+        all.insert("jitter".into(), json!({"wifi_s": c.of(&[0.007, 0.0, 0.1])}));
+    }
     if c.once_in(8) && all.keys().all(|name| name == "wifi") {
         all.insert("half_duplex".into(), json!({"turnaround_s": c.of(&[0.0, 1e-5, 10.0])}));
     }

@@ -5,6 +5,7 @@
 //! from it what may leave, when it may leave. Plain links know nothing of all this.
 
 mod docsis;
+mod jitter;
 mod multipath;
 mod plain;
 mod policer;
@@ -23,6 +24,7 @@ use bakeoff_document::bounds::time;
 use bakeoff_document::run::{Link, Run};
 
 use docsis::Docsis;
+pub(crate) use jitter::Jitter;
 use multipath::Multipath;
 use plain::Plain;
 use policer::Policer;
@@ -92,6 +94,7 @@ pub(crate) struct Shared {
 pub struct Medium {
     pub(crate) access: Box<dyn Access>,
     pub(crate) policer: Option<Policer>,
+    pub(crate) jitter: Option<Jitter>,
     pub(crate) shared: Option<Shared>,
     /// When an event for it is pending.
     pub(crate) armed: Time,
@@ -107,7 +110,7 @@ impl Medium {
 }
 
 /// The features that a link may have.
-const KNOWN: [&str; 6] = ["docsis", "half_duplex", "multipath", "police", "trace", "wifi"];
+const KNOWN: [&str; 7] = ["docsis", "half_duplex", "jitter", "multipath", "police", "trace", "wifi"];
 
 /// The media of both directions of link `l`; none is a plain wire.
 ///
@@ -146,6 +149,7 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
     let wifi: Option<wifi::Spec> = read(link, "wifi", &place)?;
     let multipath: Option<multipath::Spec> = read(link, "multipath", &place)?;
     let half: Option<HalfDuplex> = read(link, "half_duplex", &place)?;
+    let jitter: Option<jitter::Spec> = read(link, "jitter", &place)?;
     if let Some(spec) = &docsis
         && !link.ends.contains(&spec.modem)
     {
@@ -181,10 +185,19 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
             free: Time::ZERO,
             last: false,
         });
-        if access.is_some() || policer.is_some() || shared.is_some() {
+        let name = format!("jitter/{sender}>{}", link.ends[1 - e]);
+        let jitter = jitter.as_ref().map(|spec| Jitter::new(spec, run.seed, &name)).transpose();
+        let jitter = jitter.map_err(|e| format!("{place}.jitter{e}"))?;
+        if access.is_some() || policer.is_some() || shared.is_some() || jitter.is_some() {
             let access = access.unwrap_or_else(|| Box::new(Plain::default()));
-            *medium =
-                Some(Box::new(Medium { access, policer, shared, armed: Time::NEVER, sent: Vec::new() }));
+            *medium = Some(Box::new(Medium {
+                access,
+                policer,
+                jitter,
+                shared,
+                armed: Time::NEVER,
+                sent: Vec::new(),
+            }));
         }
     }
     Ok(media)

@@ -1,5 +1,5 @@
 //! One packet after the other at the link's rate, as a plain wire does it: for directions that have a
-//! policer, or that share their transmitter with the other one (half duplex).
+//! policer or jitter, or that share their transmitter with the other one (half duplex).
 //!
 //! Validation: the tests of half duplex in `tests/engines/test_links.py`.
 
