@@ -28,7 +28,7 @@ RUNS = {
     "linux": ["linux/single", "linux/pairs"],
     "prague-pairs": ["linux/prague-pairs"],
     "prague-one-queue": ["linux/prague-one-queue"],
-    "linux-groups": ["re:^linux/(?!single|pairs|prague)"],
+    "linux-groups": ["re:^linux/(?!single|pairs|prague|family)"],
     "queue-delay": ["examples/queue-delay.yaml"],
     "queue-delay-kernel": ["examples/queue-delay.yaml", "--engine", "kernel"],
     "seeds": [
