@@ -19,6 +19,7 @@ from lab_runs import flow, network, nodes, run_with
         (["cubic", "prague@2020-08"], []),
         (["cubic beta 600 hystart 0", "reno"], [("tcp_cubic", "beta", "600"), ("tcp_cubic", "hystart", "0")]),
         # The kernel's own CUBIC runs, and has the word, too.
+        (["cubic hystart off", "cubic hystart 0"], [("tcp_cubic", "hystart", "0")]),
         (["cubic@5.4 hystart 0"], [("tcp_cubic", "hystart", "0")]),
         (["prague rtt_target 15ms"], [("tcp_prague", "prague_rtt_target", "15000")]),
         (["prague rtt_target 1500", "cubic"], [("tcp_prague", "prague_rtt_target", "1500")]),
@@ -41,6 +42,8 @@ def test_words_are_parameters_of_modules(ccs, asked):
         (["cubic-sce", "reno-sce mss rcv_mss"], r"^flows\[0\]\.cc: 'cubic-sce': flows\[1\] is 'reno-sce mss rcv_mss'"),
         (["prague@2020-08 alpha_mode 0"], r"^flows\[0\]\.cc: .* unknown parameter 'alpha_mode' of .*'prague@2020-08'"),
         (["prague ecn_fallback 0"], r"^flows\[0\]\.cc: .*'ecn_fallback'"),
+        (["cubic beta 600 search"], r"^flows\[0\]\.cc: .* unknown parameter 'search' of this kernel's 'cubic'"),
+        (["reno-sce hystart++ css_rounds 3"], r"^flows\[0\]\.cc: .* unknown parameter 'hystart\+\+' of this kernel's 'r"),
         (["cubic beta x"], r"^flows\[0\]\.cc: cc 'cubic beta x': beta: 'x' is not a whole number from 1 to 1023$"),
         (["cubic beta"], r"^flows\[0\]\.cc: cc 'cubic beta': 'beta' needs a value$"),
     ],

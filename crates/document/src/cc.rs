@@ -1,4 +1,4 @@
-//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]…`.
+//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]… [SLOW START [PARAMETER VALUE]…]`.
 //!
 //! Names and parameters are Linux's (module and module parameters); times are written as in tc.
 
@@ -6,6 +6,9 @@ use std::ops::RangeInclusive;
 
 use crate::tc::{nearest, parse_time};
 use crate::units::Time;
+
+/// What may stand in the place of a control's own slow start.
+pub const SLOW_STARTS: &[&str] = &["hystart", "hystart++", "search"];
 
 /// A name or parameter that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +67,8 @@ impl<'a> CcWords<'a> {
         };
         if !known.contains(&word) {
             let what = format!("parameter '{word}' of {}", self.first);
-            return Err(self.unknown(&what, word, known, "parameters"));
+            let near: Vec<&str> = known.iter().chain(SLOW_STARTS).copied().collect();
+            return Err(self.unknown_near(&what, nearest(word, &near), known, "parameters"));
         }
         self.parameter = word;
         Ok(Some(word))
@@ -73,6 +77,11 @@ impl<'a> CcWords<'a> {
     /// `0` or `1`.
     pub fn flag(&mut self) -> Result<bool, CcError> {
         Ok(self.one_of(&["0", "1"])? == "1")
+    }
+
+    /// `0`, `1`, `off` or `on`.
+    pub fn switch(&mut self) -> Result<bool, CcError> {
+        Ok(matches!(self.one_of(&["0", "1", "off", "on"])?, "1" | "on"))
     }
 
     /// A whole number in `range`.
@@ -112,7 +121,11 @@ impl<'a> CcWords<'a> {
     }
 
     fn unknown(&self, what: &str, word: &str, known: &[&str], kind: &str) -> CcError {
-        let hint = nearest(word, known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        self.unknown_near(what, nearest(word, known), known, kind)
+    }
+
+    fn unknown_near(&self, what: &str, near: Option<&str>, known: &[&str], kind: &str) -> CcError {
+        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
         let known = if known.is_empty() {
             format!("it has no {kind}")
         } else {
@@ -121,7 +134,8 @@ impl<'a> CcWords<'a> {
         self.error(&format!("unknown {what}{hint}; {known}"))
     }
 
-    fn error(&self, message: &str) -> CcError {
+    /// What is wrong, with the words that it is wrong in.
+    pub fn error(&self, message: &str) -> CcError {
         CcError(format!("cc '{}': {message}", self.text))
     }
 }

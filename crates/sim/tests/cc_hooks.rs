@@ -71,6 +71,11 @@ const EXTREMES: &[&str] = &[
     "cdg window 1 backoff_factor 4294967295 use_tolerance 1 use_ineff 0 hystart_detect 0",
     "cdg window 256 backoff_beta 0 use_shadow 0",
     "nv nv_pad 2 nv_reset_period 0 nv_min_cwnd 1",
+    "reno hystart on hystart_low_window 0",
+    "cubic hystart++ css_rounds 1 n_rtt_sample 1 l 0",
+    "reno search threshold 1 drain on",
+    "cubic search",
+    "dctcp hystart++ min_rtt_thresh 0ms max_rtt_thresh 0ms css_growth_divisor 2",
     "prague burst_shift 0 cwnd_mode 1 min_tso_segs 255 rtt_target 1s rtt_transition 0",
     "prague alpha_mode 1 cwnd_mode 3 cwnd_transit 4294967295 max_tso_segs 1 rtt_target 128us rtt_transition 0",
     "prague@2023 rate_offset 128 rtt_scaling scalable rtt_transition 0",
@@ -148,6 +153,7 @@ fn run(text: &str, accecn: bool, hz: u64, calls: &[Call]) {
                 tp.packets_out += u32::from(packets);
                 tp.max_packets_out = tp.packets_out;
                 tp.last_sent = tp.now;
+                cc.sent(tp);
             }
             Call::Wait(us) => tp.now += Time::from_us(us.into()),
             Call::Limited(limited) => tp.is_cwnd_limited = limited,

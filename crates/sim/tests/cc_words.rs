@@ -24,6 +24,11 @@ fn the_parameters_of_the_kernels_modules_are_taken() {
     for text in [
         "cubic fast_convergence 0 beta 819 initial_ssthresh 100 bic_scale 410 tcp_friendliness 0 hystart 0 hystart_detect 1 hystart_low_window 32 hystart_ack_delta_us 1000",
         "cubic@5.4 hystart_ack_delta 3",
+        "cubic hystart off",
+        "cubic beta 819 hystart++ min_rtt_thresh 4ms max_rtt_thresh 16ms min_rtt_divisor 8 n_rtt_sample 8 css_growth_divisor 4 css_rounds 5 l 8",
+        "reno hystart on hystart_detect 2 hystart_low_window 1 hystart_ack_delta_us 1000",
+        "reno hystart off",
+        "cubic search threshold 35 drain 1",
         "cubic-sce bic_scale 82 origin literal mss rcv_mss pacing on",
         "dctcp-sce@2019 mss mss_cache pacing off",
         "reno-sce@2019 mss rcv_mss pacing sysctl",
@@ -119,7 +124,19 @@ fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
         ),
         (
             "cubic hystart yes",
-            "cc 'cubic hystart yes': hystart: 'yes' is not one of 0, 1".into(),
+            "cc 'cubic hystart yes': hystart: 'yes' is not one of 0, 1, off, on".into(),
+        ),
+        (
+            "cubic hystart+",
+            "cc 'cubic hystart+': unknown parameter 'hystart+' of cubic; did you mean 'hystart++'?; known parameters: fast_convergence, beta, initial_ssthresh, bic_scale, tcp_friendliness, hystart, hystart_detect, hystart_low_window, hystart_ack_delta_us".into(),
+        ),
+        (
+            "bbr hystart++",
+            "cc 'bbr hystart++': 'hystart++' needs a control that grows by ACKs, such as cubic".into(),
+        ),
+        (
+            "reno hystart++ css_round 3",
+            "cc 'reno hystart++ css_round 3': unknown parameter 'css_round' of reno; did you mean 'css_rounds'?; known parameters: min_rtt_thresh, max_rtt_thresh, min_rtt_divisor, n_rtt_sample, css_growth_divisor, css_rounds, l".into(),
         ),
     ] {
         assert_eq!(error(text), expected);

@@ -10,7 +10,7 @@ macro_rules! table {
     (
         $d:tt
         $(#[$about:meta])*
-        enum $Known:ident $(and $Outside:ident($Out:ty))?;
+        enum $Known:ident $(and $(#[$beside:meta])* $Outside:ident($Out:ty))*;
         dispatch $dispatch:ident;
         list $LIST:ident: $Entry:ty = $entry:ident;
         make $make:ident($words:ident: $Words:ty, $env:ident: $Env:ty) -> $Error:ty;
@@ -26,9 +26,9 @@ macro_rules! table {
                 $Type($crate::base::table::table!(@held $Type $($Holder)?)),
             )+
             $(
-                /// From outside this crate.
+                $(#[$beside])*
                 $Outside($Out),
-            )?
+            )*
         }
 
         /// Does something with whichever it is, without an indirect call.
@@ -36,7 +36,7 @@ macro_rules! table {
             ($d of:expr, $d it:ident => $d result:expr) => {
                 match $d of {
                     $( $Known::$Type($d it) => $d result, )+
-                    $( $Known::$Outside($d it) => $d result, )?
+                    $( $Known::$Outside($d it) => $d result, )*
                 }
             };
         }

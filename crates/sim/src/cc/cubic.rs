@@ -16,7 +16,7 @@
 //! | `initial_ssthresh` | 0 | first slow start threshold in packets, if not 0 and `hystart` is 0 |
 //! | `bic_scale` | 41 | C, in 10/1024 of a packet per cubic second |
 //! | `tcp_friendliness` | 1 | not slower than AIMD |
-//! | `hystart` | 1 | [`super::hystart`] on |
+//! | `hystart` | 1 | [`super::hystart`]: 1 or `on`, 0 or `off`; off with another of [`super::slow_start`] |
 //! | `hystart_detect` | 3 | 1 train, 2 delay, 3 both |
 //! | `hystart_low_window` | 16 | packets |
 //! | `hystart_ack_delta_us` (5.4: `hystart_ack_delta`) | 2000 (5.4: 2) | longest gap in a train of ACKs, microseconds (5.4: milliseconds) |
@@ -128,7 +128,7 @@ impl Cubic {
         known.extend(more);
         while let Some(parameter) = words.parameter(&known)? {
             match parameter {
-                "hystart" => self.hystart_on = words.flag()?,
+                "hystart" => self.hystart_on = words.switch()?,
                 "fast_convergence" => self.fast_convergence = words.flag()?,
                 "tcp_friendliness" => self.tcp_friendliness = words.flag()?,
                 "beta" => self.beta = words.number(1..=1023)?.into(),
@@ -281,6 +281,10 @@ impl CongestionControl for Cubic {
         }
         self.update(tp, acked);
         tp.cong_avoid_ai(self.cnt, acked);
+    }
+
+    fn without_slow_start(&mut self) {
+        self.hystart_on = false;
     }
 
     /// A timeout forgets the curve. Source: RFC 9438, section 4.8; Linux 7.3 `cubictcp_state`.

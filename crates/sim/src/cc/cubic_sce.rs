@@ -108,6 +108,10 @@ impl CongestionControl for CubicSce {
         self.options.start_pacing(tp);
     }
 
+    fn without_slow_start(&mut self) {
+        self.cubic.without_slow_start();
+    }
+
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         let ssthresh = self.cubic.ssthresh(tp);
         if self.recent_sce == 0 {

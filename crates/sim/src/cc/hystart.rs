@@ -1,4 +1,4 @@
-//! HyStart: leaves slow start before it overflows the queue. Part of [`super::cubic`].
+//! HyStart: leaves slow start before it overflows the queue. Part of [`super::cubic`]; of [`super::slow_start`] for others.
 //!
 //! Two detectors, once per connection (and again after an RTO), while the window is at least
 //! `hystart_low_window`: ACKs that come back to back for longer than the path is long (train), and a
@@ -188,7 +188,7 @@ impl HyStart {
 
 /// How long aggregation may hold ACKs back, in microseconds: four of the largest bursts at
 /// `pacing_rate` bytes per second, at most 1 ms. Source: Linux 7.3 `hystart_ack_delay`.
-fn ack_delay(pacing_rate: u64) -> u64 {
+pub(super) fn ack_delay(pacing_rate: u64) -> u64 {
     match pacing_rate {
         0 => 0,
         rate => (GSO_MAX * 4 * 1_000_000 / rate).min(1_000),

@@ -11,6 +11,7 @@ mod policer;
 mod registry;
 mod rtt_scaling;
 mod sce;
+mod slow_start;
 pub mod sock;
 
 use crate::base::rng::Stream;
@@ -115,6 +116,13 @@ pub trait CongestionControl {
     /// A packet was marked lost (`skb_marked_lost` of Google's BBR v3).
     fn marked_lost(&mut self, _tp: &mut TcpSock, _lost: &Lost) {}
 
+    /// Another slow start stands in the place of the module's own: no test of the module's ends it any more.
+    fn without_slow_start(&mut self) {}
+
+    /// New data left: the skb that was sent last.
+    #[inline]
+    fn sent(&mut self, _tp: &mut TcpSock) {}
+
     /// The window after a reduction proved spurious.
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         tp.snd_cwnd.max(tp.prior_cwnd)
@@ -192,7 +200,9 @@ const fn name<C: CongestionControl>(name: &'static str) -> &'static str {
 
 table! { $
     /// The known modules.
-    enum Cc and User(Box<dyn CongestionControl + Send>);
+    enum Cc
+        and /** From outside this crate. */ User(Box<dyn CongestionControl + Send>)
+        and /** One of these with another slow start. */ Started(Box<slow_start::Started>);
     dispatch dispatch;
     list NAMES: &str = name;
     make make(words: &mut CcWords, env: CcEnv) -> CcError;
@@ -220,7 +230,7 @@ table! { $
 }
 
 impl Cc {
-    /// Makes the module that `text` names: `NAME[@VERSION] [PARAMETER VALUE]…`.
+    /// Makes the module that `text` names: `NAME[@VERSION] [PARAMETER VALUE]… [SLOW START [PARAMETER VALUE]…]`.
     ///
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
@@ -240,8 +250,13 @@ impl Cc {
     }
 
     fn build_known(text: &str, env: CcEnv) -> Result<Cc, CcError> {
-        let words = &mut CcWords::new(text);
-        make(words.first(), words, env).unwrap_or_else(|| Err(words.unknown_name(NAMES)))
+        let (control, start) = slow_start::split(text);
+        let words = &mut CcWords::new(control);
+        let made = make(words.first(), words, env).unwrap_or_else(|| Err(words.unknown_name(NAMES)))?;
+        match start {
+            Some(mut words) => slow_start::replace(made, &mut words),
+            None => Ok(made),
+        }
     }
 }
 
@@ -278,6 +293,13 @@ impl CongestionControl for Cc {
     }
     fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
         dispatch!(self, c => c.marked_lost(tp, lost));
+    }
+    fn without_slow_start(&mut self) {
+        dispatch!(self, c => c.without_slow_start());
+    }
+    #[inline]
+    fn sent(&mut self, tp: &mut TcpSock) {
+        dispatch!(self, c => c.sent(tp));
     }
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         dispatch!(self, c => c.undo_cwnd(tp))

@@ -117,6 +117,8 @@ pub struct TcpSock {
     pub esce: bool,
     /// Whether the ACK being handled changes the window.
     pub win_update: bool,
+    /// Whether the module alone sets `pacing_rate` now, and nothing waits for a larger burst (SUSS).
+    pub own_pacing_rate: bool,
     /// Whether SCE's modules are to pace (`tcp_sce_pacing`).
     pub sce_pacing: bool,
     /// When data was last sent.
@@ -166,6 +168,7 @@ impl TcpSock {
             ecn_ok: false,
             esce: false,
             win_update: false,
+            own_pacing_rate: false,
             sce_pacing: false,
             last_sent: Time::ZERO,
         }
@@ -238,6 +241,9 @@ impl TcpSock {
     /// `tcp_update_pacing_rate`: the default rate, for algorithms without their own.
     /// `ss_ratio` and `ca_ratio` are the sysctls in percent.
     pub fn update_pacing_rate(&mut self, ss_ratio: u64, ca_ratio: u64) {
+        if self.own_pacing_rate {
+            return;
+        }
         let ratio = if self.snd_cwnd < self.snd_ssthresh / 2 { ss_ratio } else { ca_ratio };
         let window = u64::from(self.snd_cwnd.max(self.packets_out));
         // mss * 8 * 1e6 / (srtt << 3) bytes per second, times the ratio

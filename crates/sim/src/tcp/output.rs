@@ -339,7 +339,7 @@ impl Sender {
     /// congestion window is why.
     fn should_defer(&self, max_segs: u32, room: u32, window: u64) -> Option<bool> {
         let tp = &self.tp;
-        if tp.ca_state >= CaState::Recovery {
+        if tp.ca_state >= CaState::Recovery || tp.own_pacing_rate {
             return None;
         }
         let mss = u64::from(tp.mss);
@@ -408,6 +408,7 @@ impl Sender {
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
         self.tp.last_sent = self.tp.now;
+        self.cc.sent(&mut self.tp);
     }
 
     /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.

@@ -37,12 +37,11 @@ _CUBIC: Final = {
         "initial_ssthresh",
         "bic_scale",
         "tcp_friendliness",
-        "hystart",
         "hystart_detect",
         "hystart_low_window",
         "hystart_ack_delta_us",
     )
-}
+} | {"hystart": _Meaning("tcp_cubic", "hystart", lambda text: {"on": "1", "off": "0"}.get(text, text))}
 _PRAGUE: Final = {
     word: _Meaning("tcp_prague", f"prague_{word}")
     for word in ("alpha_mode", "burst_shift", "cwnd_mode", "cwnd_transit", "max_tso_segs", "rtt_transition")
@@ -85,9 +84,18 @@ def _known(text: str) -> Mapping[str, _Meaning]:
 
 
 def _asked(text: str) -> dict[str, str]:
-    """Word -> value; without that of SCE's pacing, which a sysctl speaks of as well (`sce.pacing`)."""
-    words = cc_words.parse(text).parameters
-    return {word: value for word, value in zip(words[::2], words[1::2], strict=True) if word != "pacing"}
+    """Word -> value; without that of SCE's pacing, which a sysctl speaks of as well (`sce.pacing`).
+
+    A word that no kernel has is the last one, with no value: it may be a slow start, which needs none.
+    """
+    words, known = iter(cc_words.parse(text).parameters), _known(text)
+    asked: dict[str, str] = {}
+    for word in words:
+        if word not in known and word != "pacing":
+            return asked | {word: ""}
+        asked[word] = next(words, "")
+    asked.pop("pacing", None)
+    return asked
 
 
 def _check(run: Run) -> None:

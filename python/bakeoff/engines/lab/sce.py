@@ -46,7 +46,7 @@ def pacing(run: Run) -> list[Parameter]:
     paced: list[tuple[str, bool]] = []
     for index, flow in _flows(run):
         words = parse(flow.cc).parameters
-        own = dict(zip(words[::2], words[1::2], strict=True)).get("pacing", "sysctl")
+        own = dict(zip(words[::2], words[1::2], strict=False)).get("pacing", "sysctl")
         if own == "sysctl":
             own = sysctls[flow.from_].get(PACING, "0").strip()
             paced.append((f"nodes: '{flow.from_}' has {PACING} {own}", own == "1"))
