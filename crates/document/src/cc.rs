@@ -8,7 +8,7 @@ use crate::tc::{nearest, parse_time};
 use crate::units::Time;
 
 /// What may stand in the place of a control's own slow start.
-pub const SLOW_STARTS: &[&str] = &["hystart", "hystart++", "search"];
+pub const SLOW_STARTS: &[&str] = &["hystart", "hystart++", "search", "suss"];
 
 /// A name or parameter that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

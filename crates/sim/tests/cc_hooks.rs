@@ -75,6 +75,8 @@ const EXTREMES: &[&str] = &[
     "cubic hystart++ css_rounds 1 n_rtt_sample 1 l 0",
     "reno search threshold 1 drain on",
     "cubic search",
+    "cubic suss",
+    "illinois suss suss_max 10",
     "dctcp hystart++ min_rtt_thresh 0ms max_rtt_thresh 0ms css_growth_divisor 2",
     "prague burst_shift 0 cwnd_mode 1 min_tso_segs 255 rtt_target 1s rtt_transition 0",
     "prague alpha_mode 1 cwnd_mode 3 cwnd_transit 4294967295 max_tso_segs 1 rtt_target 128us rtt_transition 0",

@@ -29,6 +29,7 @@ fn the_parameters_of_the_kernels_modules_are_taken() {
         "reno hystart on hystart_detect 2 hystart_low_window 1 hystart_ack_delta_us 1000",
         "reno hystart off",
         "cubic search threshold 35 drain 1",
+        "reno suss suss_max 4",
         "cubic-sce bic_scale 82 origin literal mss rcv_mss pacing on",
         "dctcp-sce@2019 mss mss_cache pacing off",
         "reno-sce@2019 mss rcv_mss pacing sysctl",

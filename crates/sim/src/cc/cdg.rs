@@ -239,6 +239,10 @@ impl Cdg {
 }
 
 impl CongestionControl for Cdg {
+    fn without_slow_start(&mut self) {
+        self.hystart_detect = 0;
+    }
+
     fn init(&mut self, tp: &mut TcpSock) {
         self.ca.rtt_seq = tp.snd_nxt;
         self.ca.shadow_wnd = tp.snd_cwnd;

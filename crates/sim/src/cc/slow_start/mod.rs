@@ -9,6 +9,7 @@
 //! | `hystart on`, `hystart off` | [`super::hystart`], Linux's; CUBIC reads these words itself |
 //! | `hystart++` | [`hystart_plus_plus`], RFC 9406 |
 //! | `search` | [`search`], draft-chung-ccwg-search |
+//! | `suss` | [`suss`], the authors' patch of CUBIC |
 //!
 //! Departures: a control that replaces growth by [`CongestionControl::cong_control`] has none of these.
 //!
@@ -17,6 +18,7 @@
 mod hystart_plus_plus;
 mod linux;
 mod search;
+mod suss;
 
 use super::{CaEvent, Cc, CcError, CongestionControl, Lost};
 use crate::cc::sock::{CaState, TcpSock};
@@ -88,6 +90,7 @@ pub(super) fn replace(mut control: Cc, words: &mut CcWords) -> Result<Cc, CcErro
             None => return Ok(control),
         },
         "search" => Box::new(search::Search::parse(words)?),
+        "suss" => Box::new(suss::Suss::parse(words)?),
         _ => Box::new(hystart_plus_plus::HyStartPlusPlus::parse(words)?),
     };
     control.without_slow_start();
