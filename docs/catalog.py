@@ -31,6 +31,7 @@ SUITES: Final = {
     "real-world": "2021: models of the l4s-tests experiments on real lines (Wi-Fi, wireless, video).",
     "sce-l4s-bakeoff": "November 2019: the first comparison of SCE with L4S.",
     "sce-l4s-ect1": "April 2020: ECT(1) as a mark (SCE) against ECT(1) as a classifier (L4S).",
+    "slow-start": "Six slow starts over 20 paths, with buffers of 1 and 4 BDP.",
     "today": "Set-ups of the documents with Linux 7.3 and TCP Prague 0.7, for [SCE or L4S?](verdict.md).",
 }
 UNTITLED: Final = ("future", "linux", "sce-l4s-bakeoff", "sce-l4s-ect1", "today")

@@ -62,7 +62,8 @@ enum Blue {
 
 /// State; the patch's names.
 pub(super) struct Suss {
-    suss_max: u32,
+    /// `suss_max`
+    max_round: u32,
     state: State,
     blue: Blue,
     /// ACKs let more out than doubling does.
@@ -97,7 +98,7 @@ pub(super) struct Suss {
 impl Suss {
     fn new() -> Self {
         Suss {
-            suss_max: 3,
+            max_round: 3,
             state: State::Normal,
             blue: Blue::Yes,
             gf: true,
@@ -128,7 +129,7 @@ impl Suss {
     pub fn parse(words: &mut CcWords) -> Result<Self, CcError> {
         let mut s = Suss::new();
         while words.parameter(&["suss_max"])?.is_some() {
-            s.suss_max = words.number(1..=10)?;
+            s.max_round = words.number(1..=10)?;
         }
         Ok(s)
     }
@@ -219,7 +220,7 @@ impl Suss {
         let x = mu.saturating_mul(d) >> 9;
         let k = u64::from(round - self.min_rtt_round.min(round));
         x <= u128::from(self.min_rtt)
-            && round < self.suss_max + 2
+            && round < self.max_round + 2
             && (k + 1).saturating_mul(self.curr_rtt) <= self.min_rtt * (k + 1) + self.min_rtt * k / 8
     }
 
@@ -288,7 +289,7 @@ impl Suss {
 
 impl Part for Suss {
     fn init(&mut self, tp: &mut TcpSock) {
-        *self = Suss { suss_max: self.suss_max, ..Suss::new() };
+        *self = Suss { max_round: self.max_round, ..Suss::new() };
         self.head = tp.snd_nxt;
         self.tail = tp.snd_nxt + INITIAL * u64::from(tp.mss) - 1;
         if tp.pacing != Pacing::None {
@@ -429,7 +430,7 @@ mod tests {
         (s.min_rtt, s.curr_rtt, s.prev_dt) = (100_000, 100_000, 200);
         s.min_rtt_round = 5;
         assert!(!s.speeds_up(5, 200), "suss_max 3: round 4 is the last");
-        s.suss_max = 4;
+        s.max_round = 4;
         assert!(s.speeds_up(5, 200));
     }
 
