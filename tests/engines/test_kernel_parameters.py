@@ -43,7 +43,10 @@ def test_words_are_parameters_of_modules(ccs, asked):
         (["prague@2020-08 alpha_mode 0"], r"^flows\[0\]\.cc: .* unknown parameter 'alpha_mode' of .*'prague@2020-08'"),
         (["prague ecn_fallback 0"], r"^flows\[0\]\.cc: .*'ecn_fallback'"),
         (["cubic beta 600 search"], r"^flows\[0\]\.cc: .* unknown parameter 'search' of this kernel's 'cubic'"),
-        (["reno-sce hystart++ css_rounds 3"], r"^flows\[0\]\.cc: .* unknown parameter 'hystart\+\+' of this kernel's 'r"),
+        (
+            ["reno-sce hystart++ css_rounds 3"],
+            r"^flows\[0\]\.cc: .* unknown parameter 'hystart\+\+' of this kernel's 'r",
+        ),
         (["cubic beta x"], r"^flows\[0\]\.cc: cc 'cubic beta x': beta: 'x' is not a whole number from 1 to 1023$"),
         (["cubic beta"], r"^flows\[0\]\.cc: cc 'cubic beta': 'beta' needs a value$"),
     ],
