@@ -412,6 +412,29 @@ mod tests {
     }
 
     #[test]
+    fn growth_that_asks_for_a_reduction_gets_one() {
+        let (mut s, mut out) = open(20);
+        s.tp.wants_cwr = true;
+        s.on_ack(&ack(1), Time::from_ms(200), &mut out);
+        // Slow start to 11 first, and then half of it.
+        assert_eq!((s.sock().ca_state, s.sock().snd_ssthresh, s.sock().wants_cwr), (CaState::Cwr, 5, false));
+    }
+
+    #[test]
+    fn a_module_reads_the_stamps_and_what_was_delivered_since_the_sample_was_sent() {
+        let (mut s, mut out) = open(40);
+        let stamps = Packet { sent: Time::from_ms(150), echo: Time::from_ms(100), ..ack(4) };
+        s.on_ack(&stamps, Time::from_ms(200), &mut out);
+        assert_eq!((s.sock().rcv_tsval, s.sock().rcv_tsecr), (Time::from_ms(150), Time::from_ms(100)));
+        assert_eq!(s.sock().sample_delivered, 4);
+        // The six others of the first window; then the first that was sent at 200 ms, when 4 were delivered.
+        s.on_ack(&ack(10), Time::from_ms(210), &mut out);
+        assert_eq!(s.sock().sample_delivered, 10);
+        s.on_ack(&ack(11), Time::from_ms(300), &mut out);
+        assert_eq!(s.sock().sample_delivered, 7);
+    }
+
+    #[test]
     fn a_window_that_closes_takes_its_right_edge_back() {
         let (mut s, mut out) = open(20);
         s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
