@@ -209,11 +209,15 @@ table! { $
 
     bbr::Bbr { "bbr" => Bbr::parse }
     bbr3::Bbr3 in Box { "bbr2", "bbr3" => Bbr3::parse }
+    bic::Bic { "bic" => Bic::parse }
     cdg::Cdg { "cdg" => Cdg::parse }
     cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
     cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
     dctcp::Dctcp { "dctcp" => Dctcp::parse }
     dctcp_sce::DctcpSce { "dctcp-sce", "dctcp-sce@2019" => DctcpSce::parse }
+    highspeed::HighSpeed { "highspeed" => HighSpeed::parse }
+    htcp::Htcp { "htcp" => Htcp::parse }
+    hybla::Hybla { "hybla" => Hybla::parse }
     illinois::Illinois { "illinois" => Illinois::parse }
     lp::Lp { "lp" => Lp::parse }
     none::Fixed { "none" => Fixed::parse }
@@ -223,6 +227,7 @@ table! { $
     prague_2020::Prague2020 { "prague@2020-04", "prague@2020-08", "prague@2021-06" => Prague2020::parse }
     reno::Reno { "reno" => Reno::parse }
     reno_sce::RenoSce { "reno-sce", "reno-sce@2019" => RenoSce::parse }
+    scalable::Scalable { "scalable" => Scalable::parse }
     vegas::Vegas { "vegas" => Vegas::parse }
     veno::Veno { "veno" => Veno::parse }
     westwood::Westwood { "westwood" => Westwood::parse }

@@ -64,6 +64,12 @@ _KNOWN: Final[Mapping[str, Mapping[str, _Meaning]]] = {
         for word in ("backoff_beta", "backoff_factor", "hystart_detect", "use_ineff", "use_shadow", "use_tolerance")
     },
     "nv": {word: _Meaning("tcp_nv", word) for word in ("nv_pad", "nv_reset_period", "nv_min_cwnd")},
+    "bic": {
+        word: _Meaning("tcp_bic", word)
+        for word in ("fast_convergence", "max_increment", "low_window", "beta", "initial_ssthresh", "smooth_part")
+    },
+    "htcp": {word: _Meaning("tcp_htcp", word) for word in ("use_rtt_scaling", "use_bandwidth_switch")},
+    "hybla": {"rtt0": _Meaning("tcp_hybla", "rtt0")},
     "prague": _PRAGUE,
     **dict.fromkeys(("prague@2020-04", "prague@2020-08", "prague@2021-06"), _PRAGUE_2020),
     "reno-sce": _SCE,
