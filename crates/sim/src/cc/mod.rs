@@ -211,6 +211,7 @@ table! { $
     bbr3::Bbr3 in Box { "bbr2", "bbr3" => Bbr3::parse }
     bic::Bic { "bic" => Bic::parse }
     cdg::Cdg { "cdg" => Cdg::parse }
+    copa::Copa in Box { "copa" => Copa::parse }
     cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
     cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
     dctcp::Dctcp { "dctcp" => Dctcp::parse }
@@ -219,6 +220,8 @@ table! { $
     htcp::Htcp { "htcp" => Htcp::parse }
     hybla::Hybla { "hybla" => Hybla::parse }
     illinois::Illinois { "illinois" => Illinois::parse }
+    ledbat::Ledbat { "ledbat" => Ledbat::parse }
+    ledbat_pp::LedbatPp { "ledbat++" => LedbatPp::parse }
     lp::Lp { "lp" => Lp::parse }
     none::Fixed { "none" => Fixed::parse }
     nv::Nv { "nv" => Nv::parse }
