@@ -104,7 +104,7 @@ def _heads() -> dict[str, tuple[str, str]]:
         paragraphs = " ".join(line.removeprefix("//!").strip() or "\n" for line in lines).split("\n")
         names, colon, says = paragraphs[0].strip().partition(": ")
         source = next((each.strip() for each in paragraphs if each.strip().startswith("Source: ")), "")
-        if colon and re.fullmatch(r"(`[\w@.-]+`(, | and )?)+", names):
+        if colon and re.fullmatch(r"(`[\w@.+-]+`(, | and )?)+", names):
             for name in re.findall(r"`([^`]+)`", names):
                 found[name] = _what(says), re.split(r"[;,.]? \(|[;,.] ", source.removeprefix("Source: "))[0].rstrip(".")
     return found
