@@ -82,7 +82,7 @@ pub struct Copa {
 
 impl Copa {
     /// From the words after the name.
-    pub fn parse(words: &mut CcWords, env: CcEnv) -> Result<Self, CcError> {
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let (mut delta, mut may_compete) = (500, true);
         while let Some(parameter) = words.parameter(&["delta", "competitive"])? {
             match parameter {
@@ -102,7 +102,7 @@ impl Copa {
             max_rtt: Extreme(VecDeque::new()),
             standing_us: 0,
             queue_us: 0,
-            empty_at: env.now,
+            empty_at: Time::ZERO,
             competitive: false,
             velocity: 1,
             up: None,

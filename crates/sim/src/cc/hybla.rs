@@ -26,7 +26,7 @@ const FRACTIONS: [u32; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
 pub struct Hybla {
     /// Milliseconds.
     rtt0: u32,
-    hybla_en: bool,
+    enabled: bool,
     /// Growth below one packet, in 1/128.
     snd_cwnd_cents: u32,
     /// The ratio of the RTTs, at least 1.
@@ -49,7 +49,7 @@ impl Hybla {
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut c = Hybla {
             rtt0: 25,
-            hybla_en: true,
+            enabled: true,
             snd_cwnd_cents: 0,
             rho: 0,
             rho_3ls: 0,
@@ -74,7 +74,7 @@ impl CongestionControl for Hybla {
     /// Source: Linux 7.3 `hybla_init`.
     fn init(&mut self, tp: &mut TcpSock) {
         self.snd_cwnd_cents = 0;
-        self.hybla_en = true;
+        self.enabled = true;
         tp.snd_cwnd_clamp = 65535;
         self.recalc(tp);
         self.minrtt_us = srtt_us(tp);
@@ -94,7 +94,7 @@ impl CongestionControl for Hybla {
         if !tp.cwnd_limited() {
             return;
         }
-        if !self.hybla_en {
+        if !self.enabled {
             Reno::grow(tp, acked);
             return;
         }
@@ -129,7 +129,7 @@ impl CongestionControl for Hybla {
     }
 
     fn set_state(&mut self, _tp: &mut TcpSock, state: CaState) {
-        self.hybla_en = state == CaState::Open;
+        self.enabled = state == CaState::Open;
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

@@ -12,8 +12,8 @@
 //! Fixed: GAIN 1, INIT_CWND and MIN_CWND 2, ALLOWED_INCREASE 1, base delay of 10 minutes, current delay the least of 4 samples.
 //!
 //! Departures: losses and echoes are answered by Linux's state machine with proportional rate reduction, and the window does not
-//! move meanwhile; what limits growth is the most in flight of the last window, as a TSO packet that waits leaves less; no
-//! clock has an offset or skew.
+//! move meanwhile; where the window was the limit all of it counts as in flight, for Linux keeps back what does not fill a TSO
+//! packet; no clock has an offset or skew.
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs`.
 
@@ -116,7 +116,9 @@ impl CongestionControl for Ledbat {
         let off_target = i128::from(self.target_ms) - i128::from(queue);
         let change =
             ((off_target * i128::from(acked)) << (2 * FRACTION)) / (i128::from(self.target_ms) * cwnd.max(1));
-        let flight = tp.packets_in_flight().saturating_add(acked).max(tp.max_packets_out);
+        // A TSO packet that waits leaves less in flight than the window allows.
+        let full = if tp.is_cwnd_limited { tp.snd_cwnd } else { 0 };
+        let flight = tp.packets_in_flight().saturating_add(acked).max(full);
         let most = i128::from(flight.saturating_add(1).min(tp.snd_cwnd_clamp)) << FRACTION;
         let cwnd = (cwnd + change).min(most).max(i128::from(MIN_CWND) << FRACTION);
         tp.snd_cwnd = (cwnd >> FRACTION) as u32;
@@ -191,6 +193,9 @@ mod tests {
         tp.packets_out = 4;
         c.cong_avoid(&mut tp, 2);
         assert_eq!((tp.snd_cwnd, c.fraction), (7, 0));
+        (tp.snd_cwnd, tp.is_cwnd_limited) = (10, true);
+        c.cong_avoid(&mut tp, 10);
+        assert_eq!((tp.snd_cwnd, c.fraction), (11, 0), "the window was the limit");
         (tp.snd_cwnd, tp.packets_out) = (2, 0);
         delay(&mut c, &mut tp, 1000, 4);
         c.cong_avoid(&mut tp, 2);
