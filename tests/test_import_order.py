@@ -32,6 +32,7 @@ ORDER = (
     "advice",
     "plots",
     "exports",
+    "evaluation",
     "render",
     "site",
     "captures",

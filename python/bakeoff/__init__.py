@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         advise,
         compare,
         duel,
+        evaluate,
         import_,
         load,
         measured,
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "import_", "load",
-    "measured", "run", "sweep", "trace", "verify",
+    "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "evaluate", "import_",
+    "load", "measured", "run", "sweep", "trace", "verify",
 ]  # fmt: skip
 
 

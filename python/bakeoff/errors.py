@@ -21,6 +21,7 @@ BakeoffError
 ├── RecordingError      a recording of another program
 ├── MeasureError        a measure that a run does not provide
 ├── ClaimError          claims, their expressions, references and comparisons
+├── EvaluationError     a battery of cases, or an evaluation
 ├── TraceError          a packet capture
 ├── ReplayError         a qdisc replay or a packetdrill script
 ├── TableError, PlotError, SiteError, RenderError, ExportError
@@ -132,6 +133,10 @@ class MeasureError(BakeoffError):
 
 class ClaimError(BakeoffError):
     """A claim, an expression of measures, a reference, or a comparison with one."""
+
+
+class EvaluationError(BakeoffError):
+    """A battery of cases, or an evaluation of a congestion control."""
 
 
 class TraceError(BakeoffError):

@@ -16,7 +16,7 @@ from bakeoff import campaign
 from bakeoff.campaign import Execution
 from bakeoff.cc import CaState
 from bakeoff.cli.app import app
-from bakeoff.cli.duel import patience_s
+from bakeoff.engines.patience import patience_s
 from bakeoff.engines import sim
 from bakeoff.engines.lab.planner import plan
 from bakeoff.errors import BakeoffError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from bakeoff.api.do_advise import advise
     from bakeoff.api.do_compare import Compared, compare
+    from bakeoff.api.do_evaluate import evaluate
     from bakeoff.api.do_runs import duel, run
     from bakeoff.api.do_sweep import sweep
     from bakeoff.api.do_trace import trace
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from bakeoff.api.result import Result, Results, import_, load, measured
 
 __all__ = [
-    "Compared", "Result", "Results", "advise", "compare", "duel", "import_", "load", "measured", "run", "sweep",
-    "trace", "verify",
+    "Compared", "Result", "Results", "advise", "compare", "duel", "evaluate", "import_", "load", "measured", "run",
+    "sweep", "trace", "verify",
 ]  # fmt: skip
 
 _MODULE_OF: Final = {
     "Result": "result", "Results": "result", "load": "result", "measured": "result", "duel": "do_runs",
     "run": "do_runs", "sweep": "do_sweep", "verify": "do_verify", "advise": "do_advise",
     "import_": "result", "Compared": "do_compare", "compare": "do_compare",
-    "trace": "do_trace",
+    "trace": "do_trace", "evaluate": "do_evaluate",
 }  # fmt: skip
 
 

@@ -6,7 +6,18 @@ The modules that do runs are imported when they are first used. Commands that on
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.campaign.locations import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
+from bakeoff.campaign.locations import (
+    ADVICE,
+    DUELS,
+    EVALUATION,
+    LATEST,
+    LATEST_ADVICE,
+    LATEST_DUEL,
+    LATEST_EVALUATION,
+    VERIFY,
+    latest,
+    new_folder,
+)
 
 if TYPE_CHECKING:
     from bakeoff.campaign.execution import Execution, Watch
@@ -16,9 +27,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ADVICE",
     "DUELS",
+    "EVALUATION",
     "LATEST",
     "LATEST_ADVICE",
     "LATEST_DUEL",
+    "LATEST_EVALUATION",
     "VERIFY",
     "Done",
     "Execution",

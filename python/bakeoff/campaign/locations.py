@@ -1,4 +1,4 @@
-"""Where campaigns lie below the working directory: results/NAME, results/duels/NAME and results/advise/NAME.
+"""Where campaigns lie below the working directory: results/NAME, and NAME in results/duels, advise and evaluate.
 
 A link in each leads to the newest.
 """
@@ -18,9 +18,11 @@ DUELS: Final = RESULTS / "duels"
 LATEST_DUEL: Final = DUELS / "latest"
 ADVICE: Final = RESULTS / "advise"
 LATEST_ADVICE: Final = ADVICE / "latest"
+EVALUATION: Final = RESULTS / "evaluate"
+LATEST_EVALUATION: Final = EVALUATION / "latest"
 VERIFY: Final = RESULTS / "verify"
 """Where `bakeoff verify` keeps its runs, a folder for each engine."""
-TAKEN: Final = (LATEST.name, DUELS.name, ADVICE.name, VERIFY.name)
+TAKEN: Final = (LATEST.name, DUELS.name, ADVICE.name, EVALUATION.name, VERIFY.name)
 """Names below results/ that no campaign can have."""
 
 

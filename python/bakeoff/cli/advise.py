@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.options import How, resume_command, takes
-from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.errors import UsageError
 
 
 @takes(how=How)
@@ -73,11 +73,12 @@ def advise(
     from bakeoff import campaign, files
     from bakeoff.api import do_advise
     from bakeoff.cli.execute import execute
+    from bakeoff.cli.output import check_page
     from bakeoff.scenario.access_line import Asked, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
     if html is not None:
-        _check_html(html)
+        check_page(html)
     every = runs(asked, seeds=seeds)
     execution = how.execution()
     root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
@@ -119,15 +120,3 @@ def _latest() -> Path:
     if not campaign.LATEST_ADVICE.is_dir():
         raise UsageError(f"{campaign.LATEST_ADVICE}: no advice to resume; expected --out")
     return campaign.LATEST_ADVICE.resolve()
-
-
-def _check_html(path: Path) -> None:
-    """BakeoffError, before any run, for a page that could not be written after them."""
-    from bakeoff import files
-
-    try:
-        files.check_output(path)
-    except BakeoffError as error:
-        raise UsageError(f"--html: {error}") from None
-    if not path.parent.is_dir():
-        raise UsageError(f"--html: {path}: no such folder {path.parent}")

@@ -11,6 +11,7 @@ from bakeoff.cli import (
     diff,
     doctor,
     duel,
+    evaluate,
     export,
     import_,
     kernel,
@@ -44,7 +45,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "color": True},
 )
-add(app, duel.duel, run.run, sweep.sweep, verify.verify, advise.advise, shell.shell, section="Run")
+add(app, duel.duel, run.run, sweep.sweep, verify.verify, advise.advise, evaluate.evaluate, shell.shell, section="Run")
 add(app, catalog.list_, suites.suites, catalog.show, section="Catalog")
 add(app, table.table, table.report, plot.plot, site.site, serve.serve, render.render, trace.trace, section="Look")
 add(app, compare.compare, diff.diff, reproduce.reproduce, section="Compare")

@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,7 @@ from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
-    from bakeoff.scenario import Run
     from bakeoff.text.markup import Format as Form
-
-_PATIENCE_S: Final = 60.0
-_TIMES: Final = 100
-"""Of the simulator's own time: Python takes about ten times as long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +74,7 @@ def duel(
     from bakeoff import campaign, results
     from bakeoff.api.run_plan import observed
     from bakeoff.cli.execute import execute, tell_taken
+    from bakeoff.engines.patience import patience_s
     from bakeoff.scenario.duel_runs import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
@@ -117,17 +113,6 @@ def duel(
         return
     _show(found, matrix=every.count() > 1)
     typer.echo(f"next:    bakeoff plot {shlex.quote(str(root if len(found) > 1 else found[0].path))}")
-
-
-def patience_s(runs: list[Run], engine: str) -> float | None:
-    """How long a run with a class in Python may take, which may hold an endless loop; None without one."""
-    from bakeoff import engines
-    from bakeoff.scenario.python_cc import executed
-
-    if not executed(runs):
-        return None
-    module = engines.get(engine)
-    return _PATIENCE_S + _TIMES * max(map(module.estimate_s, runs))
 
 
 def _feedback(found: list[Result]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,12 @@ def execute(
     also: Also | None = None,
     more: Callable[[Done, int], Sequence[Run]] | None = None,
     expected: Callable[[], int] | None = None,
+    reason: Callable[[str], str] | None = None,
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 and the command that continues (`again`).
 
-    `expected` gives how many runs there will be with those that `more` gives, as far as that is known.
+    `expected` gives how many runs there will be with those that `more` gives, as far as that is known. With
+    `reason`, which makes one line of an error, a run that fails is a finding of the caller, and not told at the end.
     """
     from bakeoff import campaign, results
     from bakeoff.cli import output
@@ -47,6 +50,9 @@ def execute(
 
     def waiting() -> None:
         typer.echo("interrupted: waiting for active runs; Ctrl-C again discards them", err=True)
+
+    def ended(done: Done) -> None:
+        shown.ended(done if reason is None or done.error is None else replace(done, error=reason(done.error)))
 
     def started(dashboard: str) -> None:
         typer.echo(f"dask: dashboard at {dashboard}", err=True)
@@ -75,9 +81,7 @@ def execute(
                 latest=latest,
                 also=also,
                 more=further if more is not None else None,
-                watch=campaign.Watch(
-                    on_start=shown.started, on_done=shown.ended, on_interrupt=waiting, on_cluster=started
-                ),
+                watch=campaign.Watch(on_start=shown.started, on_done=ended, on_interrupt=waiting, on_cluster=started),
             )
     except (KeyboardInterrupt, SystemExit) as interrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
@@ -87,7 +91,7 @@ def execute(
         if isinstance(interrupt, SystemExit):
             raise
         raise typer.Exit(130) from None
-    for done in report.failed:
+    for done in report.failed if reason is None else ():
         typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     if report.not_begun:
         typer.echo(f"stopped after a failure: {report.not_begun} of {total} runs not started", err=True)

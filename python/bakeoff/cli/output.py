@@ -17,6 +17,7 @@ from bakeoff.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from rich.console import Console
 
@@ -158,3 +159,16 @@ def console(*, err: bool = False) -> Console:
 def on_one_line(name: object) -> str:
     """The name of a file, which may hold any character but `/`, so that it cannot pass for a line of our own."""
     return str(name).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def check_page(path: Path) -> None:
+    """BakeoffError, before any run, for a page of `--html` that could not be written after them."""
+    from bakeoff import files
+    from bakeoff.errors import BakeoffError, UsageError
+
+    try:
+        files.check_output(path)
+    except BakeoffError as error:
+        raise UsageError(f"--html: {error}") from None
+    if not path.parent.is_dir():
+        raise UsageError(f"--html: {path}: no such folder {path.parent}")

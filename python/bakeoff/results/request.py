@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self
 
 from bakeoff.errors import BakeoffError, ResultsError
 
-Kind = Literal["run", "duel", "advise", "verify", "sweep", "import"]
+Kind = Literal["run", "duel", "advise", "verify", "evaluate", "sweep", "import"]
 Kept = Literal["all", "measures"]
 """What a run's folder holds: everything, or run.json and the measures alone."""
 
@@ -40,7 +40,7 @@ class Request:
     measures: tuple[str, ...] = ()
     """Expressions that a sweep takes of each run."""
     line: dict[str, str] = field(default_factory=dict)
-    """What advice is asked for, by its option."""
+    """What advice or an evaluation is asked for, by its option."""
 
     def words(self) -> list[str]:
         """The words of a command line that asks for the same."""
@@ -57,7 +57,7 @@ class Request:
 
         Seeds, traces and captures may differ. Settings and names that are not given again are those of the beginning.
         """
-        if self.kind in ("sweep", "advise"):
+        if self.kind in ("sweep", "advise", "evaluate"):
             same = replace(self, kept=begun.kept, trace=begun.trace, capture=begun.capture) == begun
             return [] if same else self.lines()
         others = [pattern for pattern in self.patterns if pattern not in begun.patterns] if begun.patterns else []

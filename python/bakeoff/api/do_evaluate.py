@@ -1,0 +1,145 @@
+"""`bakeoff.evaluate`: run batteries of cases with a congestion control, and say what it does."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff import campaign, engines
+from bakeoff.arguments import check
+from bakeoff.campaign.store import place
+from bakeoff.engines.patience import patience_s
+from bakeoff.errors import UsageError
+from bakeoff.evaluation import battery
+from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
+from bakeoff.evaluation.seats import Asked, Seats, check_run, seats
+from bakeoff.results import Request
+
+if TYPE_CHECKING:
+    from bakeoff.campaign import Execution, Report
+    from bakeoff.evaluation.battery import Case
+    from bakeoff.scenario import Run
+
+SEEDS = 10
+QUICK_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cases of an evaluation with their runs."""
+
+    asked: Asked
+    cases: list[Case]
+    seats: list[Seats]
+    runs: list[Run]
+    """Each once, without those that the engine refuses."""
+    refused: dict[str, str]
+    """Runs that it cannot do by key, with the reason."""
+    execution: Execution
+
+    @property
+    def request(self) -> Request:
+        """The request for campaign.json."""
+        asked = self.asked
+        line = {"baseline": asked.baseline, "against": ",".join(asked.against), "seeds": str(asked.seeds)}
+        line |= {"battery": ",".join(asked.battery)} if asked.battery else {}
+        return Request(kind="evaluate", patterns=(asked.cc,), line=line)
+
+    @property
+    def estimate_s(self) -> float:
+        """Wall time of the runs with all jobs."""
+        jobs = self.execution.jobs or campaign.cores()
+        return sum(map(engines.get(self.execution.engine).estimate_s, self.runs)) / max(1, min(jobs, len(self.runs)))
+
+
+def evaluate(
+    cc: str,
+    *,
+    against: Sequence[str] = Asked.against,
+    battery: Sequence[str] = (),
+    case: Sequence[str] = (),
+    quick: bool = False,
+    seeds: int | None = None,
+    baseline: str = Asked.baseline,
+    engine: str = "sim",
+    jobs: int | None = None,
+    out: Path | str | None = None,
+    store: str | None = None,
+    fresh: bool = False,
+    note: str | None = None,
+) -> Evaluation:
+    """Evaluate a congestion control, as `bakeoff evaluate` does.
+
+    `cc`, `baseline` and `against` are controls as a scenario names them: `cubic`, `./mine.py:Mine beta 0.85`. `battery`
+    are names (default: all), `case` globs on BATTERY/ID. `quick` takes the short cases. `seeds` are the repetitions of
+    each run (default 10, with `quick` 5). `out` defaults to a new folder in results/evaluate/. `engine`, `jobs`,
+    `store`, `fresh` and `note` as for `run`. A run of `cc` that fails is a finding. BakeoffError for invalid input.
+    """
+    check(
+        "evaluate", cc=("text", cc), against=("texts", against), battery=("texts", battery), case=("texts", case),
+        quick=("flag", quick), seeds=("whole?", seeds), baseline=("text", baseline), engine=("text", engine),
+        jobs=("whole?", jobs), out=("path?", out), store=("text?", store), fresh=("flag", fresh), note=("text?", note),
+    )  # fmt: skip
+    asked = Asked(
+        cc=cc, baseline=baseline, against=tuple(against), battery=tuple(battery), case=tuple(case), quick=quick,
+        seeds=seeds_of(None if seeds is None else operator.index(seeds), quick=quick),
+    )  # fmt: skip
+    execution = campaign.Execution(engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note)
+    return evaluated(plan(asked, execution), campaign.new_folder(campaign.EVALUATION) if out is None else Path(out))
+
+
+def seeds_of(seeds: int | None, *, quick: bool) -> int:
+    """The repetitions of each run. UsageError for less than one."""
+    if seeds is None:
+        return QUICK_SEEDS if quick else SEEDS
+    if seeds < 1:
+        raise UsageError(f"evaluate: seeds: {seeds}; expected at least 1")
+    return seeds
+
+
+def plan(asked: Asked, execution: Execution) -> Plan:
+    """The cases and runs, checked; nothing is run. BakeoffError for invalid input."""
+    probe = check_run(asked)
+    for why in campaign.accepted([probe], execution.engine)[1].values():
+        raise UsageError(f"evaluate: {why}")
+    cases = battery.load(asked.battery)
+    if asked.case:
+        cases = battery.select(cases, asked.case)
+    elif asked.quick:
+        cases = [case for case in cases if case.quick or case.test is None]
+    made = seats(cases, asked)
+    runs = {run.key: run for each in made for several in each.runs.values() for run in several}
+    can, refused = campaign.accepted(list(runs.values()), execution.engine)
+    if execution.timeout_s is None:
+        execution = replace(execution, timeout_s=patience_s(can, execution.engine))
+    return Plan(asked, cases, made, can, refused, execution)
+
+
+def evaluated(
+    plan: Plan, root: Path, run: Callable[[list[Run], Path, Execution, Request], Report] | None = None
+) -> Evaluation:
+    """Do the runs with `run` (default: `campaign.run`), and decide the cases."""
+    report = None
+    if plan.runs:
+        report = (run or _run)(plan.runs, root, plan.execution, plan.request)
+    done = report.runs if report else []
+    failed = {each.key: each.error or "failed" for each in done if each.status == "failed"}
+    paths = {each.key: each.path for each in done if each.key not in failed}
+    engine = plan.execution.engine
+    jobs = plan.execution.jobs or campaign.cores()
+    return Evaluation(
+        asked=plan.asked,
+        engine=engine,
+        cases=assess(plan.cases, plan.seats, Outcomes(paths, plan.refused, failed), jobs),
+        root=root,
+        runs=len(done),
+        wall_s=report.wall_s if report else 0.0,
+        versions=engines.get(engine).versions(),
+    )
+
+
+def _run(runs: list[Run], root: Path, execution: Execution, request: Request) -> Report:
+    return campaign.run(runs, root, execution, request=request, latest=campaign.LATEST_EVALUATION)

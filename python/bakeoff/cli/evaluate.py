@@ -1,0 +1,109 @@
+"""evaluate: what a congestion control does in the cases of documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.cli.options import How, takes
+from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from bakeoff.campaign import Execution, Report
+    from bakeoff.results import Request
+    from bakeoff.scenario import Run
+
+
+@takes(how=How)
+def evaluate(
+    *,
+    cc: Annotated[str, typer.Argument(metavar="CC", help="Congestion control.", autocompletion=complete.cc)],
+    against: Annotated[
+        str, typer.Option(metavar="CC,…", help="Competitors in the cases that have one.")
+    ] = "cubic,reno,bbr,prague",
+    battery: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="Batteries of cases.", show_default="all")
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Only cases that match: a glob on BATTERY/ID or ID; repeatable."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the short cases; under one minute.")] = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N.", show_default="10, with --quick 5"),
+    ] = None,
+    baseline: Annotated[str, typer.Option(metavar="CC", help="Control in the same seat to compare with.")] = "cubic",
+    out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/evaluate/TIMESTAMP")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the report as an HTML page.", show_default=False),
+    ] = None,
+    how: How,
+) -> None:
+    """Evaluate a congestion control by batteries of cases.
+
+    Runs the cases of RFC 9743, of RFC 9331 and of slow start, each with the control and with the baseline in its
+    place, and prints a verdict for each clause and the five worst findings. A control that fails is a finding.
+
+    \b
+    Examples:
+      bakeoff evaluate bbr --quick
+      bakeoff evaluate ./mine.py:Mine --baseline reno --html mine.html
+      bakeoff evaluate prague --battery rfc9331 --json | jq .counts
+      bakeoff evaluate cubic --case 'rfc9743/loss-*' --seeds 10
+    """
+    from bakeoff import campaign, files
+    from bakeoff.api import do_evaluate
+    from bakeoff.cli.execute import duration, execute
+    from bakeoff.cli.options import tell_code
+    from bakeoff.cli.output import check_page, print_rendered
+    from bakeoff.evaluation.as_text import record, text
+    from bakeoff.evaluation.assess import reason
+    from bakeoff.evaluation.seats import Asked
+
+    if html is not None:
+        check_page(html)
+    batteries = () if battery is None else _words("--battery", battery)
+    asked = Asked(
+        cc=cc, baseline=baseline, against=_words("--against", against), battery=batteries, case=tuple(case or ()),
+        quick=quick, seeds=do_evaluate.seeds_of(seeds, quick=quick),
+    )  # fmt: skip
+    plan = do_evaluate.plan(asked, how.execution())
+    root = out or campaign.new_folder(campaign.EVALUATION)
+    if not how.quiet:
+        typer.echo(f"{len(plan.runs)} runs, about {duration(plan.estimate_s)}", err=True)
+
+    def run(runs: list[Run], root: Path, execution: Execution, request: Request) -> Report:
+        tell_code(runs)
+        return execute(
+            runs, root, request, execution, latest=campaign.LATEST_EVALUATION, show=how.detail, reason=reason
+        )  # fmt: skip
+
+    evaluation = do_evaluate.evaluated(plan, root, run)
+    if html is not None:
+        from bakeoff.evaluation.as_html import page
+
+        files.write(html, page(evaluation).encode())
+    if how.as_json:
+        typer.echo(json.dumps(record(evaluation), indent=2, allow_nan=False))
+        return
+    import sys
+
+    print_rendered(text(evaluation), colours=sys.stdout.isatty())
+    if not how.quiet:
+        typer.echo(f"results: {root}")
+        if html is not None:
+            typer.echo(f"page:    {html}")
+
+
+def _words(option: str, text: str) -> tuple[str, ...]:
+    """What commas separate, each once. BakeoffError for nothing."""
+    found = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not found:
+        raise UsageError(f"{option}: '{text}'; expected names, with commas in between")
+    return found

@@ -1,0 +1,1 @@
+"""Evaluation of a congestion control: batteries of cases, their runs, the verdicts and the report."""

@@ -1,0 +1,165 @@
+"""The report of an evaluation as text and as records."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.evaluation.assess import JUDGEMENT
+from bakeoff.evaluation.seats import Asked
+from bakeoff.expressions import quantity
+from bakeoff.text.columns import Column
+from bakeoff.text.markup import Block, written
+
+if TYPE_CHECKING:
+    from bakeoff.claims.verdict import Ours
+    from bakeoff.evaluation.assess import Assessed, Evaluation
+
+
+def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | None = None) -> str:
+    """The report: counts, a line for each clause, the worst findings, cost and versions."""
+    tested = [each for each in evaluation.cases if each.verdict.word != JUDGEMENT]
+    judged = [each for each in evaluation.cases if each.verdict.word == JUDGEMENT]
+    blocks = []
+    if tested:
+        columns = [
+            Column("clause", [clause(each) for each in tested], text=True),
+            Column("case", [head(each) for each in tested], text=True),
+            Column("verdict", [each.verdict.word for each in tested], text=True),
+            Column(evaluation.asked.cc, [number(each.cc) for each in tested], soft=True),
+            Column(evaluation.asked.baseline, [number(each.baseline) for each in tested], soft=True),
+            Column("measure", [measure(each) for each in tested], text=True, keep=2),
+            Column("reason", [each.verdict.why or "" for each in tested], text=True, keep=1),
+        ]
+        blocks.append(Block(counts(evaluation), columns, ["Numbers are means with the 95 % interval over seeds."]))
+    else:
+        blocks.append(Block(counts(evaluation), []))
+    if evaluation.worst:
+        blocks.append(
+            Block("Worst findings", [], [line for each in evaluation.worst for line in _finding(evaluation, each)])
+        )
+    if judged:
+        columns = [
+            Column("clause", [clause(each) for each in judged], text=True),
+            Column("question for the reviewer", [each.case.question or "" for each in judged], text=True),
+        ]
+        blocks.append(Block("Needs judgement", columns))
+    blocks.append(Block("Cost and versions", [], cost(evaluation)))
+    return written("terminal", blocks, (), width=width, colour=colour)
+
+
+def counts(evaluation: Evaluation) -> str:
+    """The first line: how many cases have which verdict."""
+    words = ", ".join(f"{count} {word}" for word, count in evaluation.counts.items())
+    return f"{evaluation.asked.cc}: {words or 'no cases'}"
+
+
+def clause(each: Assessed) -> str:
+    """The document and its section."""
+    return f"{each.case.source} {each.case.clause}"
+
+
+def head(each: Assessed) -> str:
+    """The name of the case, with the competitor."""
+    name = each.case.name.partition("/")[2]
+    return name if each.other is None else f"{name} ({each.other})"
+
+
+def measure(each: Assessed) -> str:
+    """What the numbers are."""
+    return each.case.test.shows if each.case.test is not None else ""
+
+
+def number(ours: Ours | None) -> str:
+    """The mean with its interval."""
+    if ours is None:
+        return ""
+    if ours.ci95 is None or ours.interval is None:
+        return quantity.formatted(ours.mean, ours.unit)
+    return quantity.spread(ours.mean, ours.ci95, ours.interval, ours.unit)
+
+
+def command(evaluation: Evaluation, each: Assessed) -> str:
+    """The command that repeats the case."""
+    asked = evaluation.asked
+    words = ["bakeoff", "evaluate", asked.cc, "--case", each.case.name]
+    if each.other is not None:
+        words += ["--against", each.other]
+    if asked.baseline != Asked.baseline:
+        words += ["--baseline", asked.baseline]
+    words += ["--seeds", str(asked.seeds)]
+    if evaluation.engine != "sim":
+        words += ["--engine", evaluation.engine]
+    return shlex.join(words)
+
+
+def cost(evaluation: Evaluation) -> list[str]:
+    """Runs, time and versions, a line each."""
+    time = f"{evaluation.runs} runs in {evaluation.wall_s:.0f} s, {evaluation.asked.seeds} seeds"
+    return [
+        f"{time}, engine {evaluation.engine}",
+        ", ".join(f"{name} {value}" for name, value in evaluation.versions.items()),
+    ]
+
+
+def _finding(evaluation: Evaluation, each: Assessed) -> list[str]:
+    numbers = f"{measure(each)}: {number(each.cc)}, {evaluation.asked.baseline} {number(each.baseline)}"
+    told = each.verdict.why if each.crashed or each.cc is None else numbers
+    return [f"- {clause(each)} {head(each)}: {each.case.says}", f"  {told}", f"  {command(evaluation, each)}"]
+
+
+def record(evaluation: Evaluation) -> dict[str, Any]:
+    """The report as plain data, numbers in base units."""
+    asked = evaluation.asked
+    return {
+        "cc": asked.cc,
+        "baseline": asked.baseline,
+        "against": list(asked.against),
+        "engine": evaluation.engine,
+        "seeds": asked.seeds,
+        "quick": asked.quick,
+        "counts": evaluation.counts,
+        "cases": [_case(evaluation, each) for each in evaluation.cases],
+        "worst": [
+            {"case": each.case.name, "other": each.other, "command": command(evaluation, each)}
+            for each in evaluation.worst
+        ],
+        "runs": evaluation.runs,
+        "wall_s": evaluation.wall_s,
+        "versions": dict(evaluation.versions),
+        "results": str(evaluation.root),
+    }
+
+
+def _case(evaluation: Evaluation, each: Assessed) -> dict[str, Any]:
+    test = each.case.test
+    return {
+        "case": each.case.name,
+        "other": each.other,
+        "clause": clause(each),
+        "says": each.case.says,
+        "verdict": each.verdict.word,
+        "reason": each.verdict.why,
+        "limit": each.case.limit if test is not None else None,
+        "direction": test.direction.direction.text if test is not None and test.direction.direction else None,
+        "measure": test.number.text if test is not None else None,
+        "unit": each.cc.unit if each.cc else None,
+        "cc": _number(each.cc),
+        "baseline": _number(each.baseline),
+        "crashed": each.crashed,
+        "command": command(evaluation, each) if test is not None else None,
+    }
+
+
+def _number(ours: Ours | None) -> dict[str, Any] | None:
+    if ours is None:
+        return None
+    [values] = ours.values
+    return {"values": [_finite(value) for value in values], "mean": _finite(ours.mean), "interval": ours.interval}
+
+
+def _finite(value: float) -> float | str:
+    """Infinity is no number in JSON."""
+    from math import isfinite
+
+    return value if isfinite(value) else "infinite"

@@ -1,0 +1,169 @@
+"""Verdicts on cases, and what is worst."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.claims import verdict
+from bakeoff.claims.evaluate import evaluate
+from bakeoff.claims.required_runs import calls_by_folder
+from bakeoff.claims.verdict import Ours, Verdict
+from bakeoff.errors import MeasureError
+from bakeoff.evaluation.battery import BASELINE, CC
+
+if TYPE_CHECKING:
+    from bakeoff.claims.expression import Expression, Values
+    from bakeoff.evaluation.battery import Case
+    from bakeoff.evaluation.seats import Asked, Seats
+
+NOT_APPLICABLE: Final = "does not apply"
+JUDGEMENT: Final = "needs judgement"
+WORDS: Final = (
+    verdict.HOLDS, verdict.NOT, verdict.UNDECIDED, NOT_APPLICABLE, JUDGEMENT, verdict.CANNOT, verdict.FAILED,
+)  # fmt: skip
+MOST_FINDINGS: Final = 5
+_FRAME: Final = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+)')
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """A case with its verdict."""
+
+    case: Case
+    other: str | None
+    """The competitor, if the case has one."""
+    verdict: Verdict
+    """One of `WORDS`, and why."""
+    cc: Ours | None = None
+    """What the case measures of the control; None if it was not measured."""
+    baseline: Ours | None = None
+    crashed: bool = False
+    path: Path | None = None
+    """The folder of the control's first run."""
+
+    @property
+    def distance(self) -> float:
+        """How far the control is from the baseline: 0 for the same number, 1 if one of the two is 0 or infinite."""
+        if self.cc is None or self.baseline is None:
+            return 0.0
+        ours, theirs = self.cc.mean, self.baseline.mean
+        if not (isfinite(ours) and isfinite(theirs)):
+            return 0.0 if ours == theirs else 1.0
+        return abs(ours - theirs) / (abs(ours) + abs(theirs)) if ours != theirs else 0.0
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How the runs ended, by their keys."""
+
+    paths: Mapping[str, Path]
+    """The folder of each run that ended well."""
+    refused: Mapping[str, str]
+    """Why the engine refused a run."""
+    failed: Mapping[str, str]
+    """Why a run failed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation found."""
+
+    asked: Asked
+    engine: str
+    cases: list[Assessed]
+    root: Path
+    """The folder of the runs."""
+    runs: int
+    wall_s: float
+    """The time of all runs [s]."""
+    versions: Mapping[str, str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of cases by verdict, in the order of `WORDS`, without those of 0."""
+        found = Counter(each.verdict.word for each in self.cases)
+        return {word: found[word] for word in WORDS if found[word]}
+
+    @property
+    def worst(self) -> list[Assessed]:
+        """At most five cases that do not hold, each once with its worst competitor: crashes first, then those that are
+        farthest from the baseline."""
+        broken = sorted(
+            (each for each in self.cases if each.verdict.word == verdict.NOT),
+            key=lambda each: (not each.crashed, -each.distance),
+        )
+        first = {each.case.name: each for each in reversed(broken)}
+        return sorted(first.values(), key=broken.index)[:MOST_FINDINGS]
+
+    def __repr__(self) -> str:
+        """The report as text."""
+        from bakeoff.evaluation.as_text import text
+
+        return text(self)
+
+
+def assess(cases: Sequence[Case], several: Sequence[Seats], outcomes: Outcomes, jobs: int) -> list[Assessed]:
+    """The verdicts on the cases in their order."""
+    paths = outcomes.paths
+    wanted = [each.direction for each in several] + [each.applies for each in several if each.applies is not None]
+    tasks = {path: dict.fromkeys(calls) for path, calls in calls_by_folder(wanted, paths).items()}
+    for each in several:
+        for run in (run for runs in each.runs.values() for run in runs):
+            if run.key in paths:
+                tasks.setdefault(paths[run.key], {}).update(dict.fromkeys(each.number_calls()))
+    values = evaluate(tasks, jobs)
+    found = []
+    for case in cases:
+        if case.test is None:
+            found.append(Assessed(case, None, Verdict(JUDGEMENT, case.question)))
+        found += [_one(each, values, outcomes) for each in several if each.case is case]
+    return found
+
+
+def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Assessed:
+    paths, refused, failed = outcomes.paths, outcomes.refused, outcomes.failed
+    assert made.case.test is not None
+    crash = next((failed[run.key] for run in made.runs[CC] if run.key in failed), None)
+    number = made.case.test.number
+    ours, theirs = (_measured(number, made, seat, paths, values) for seat in (CC, BASELINE))
+    path = next((paths[run.key] for run in made.runs[CC] if run.key in paths), None)
+    if crash is not None:
+        return Assessed(made.case, made.other, Verdict(verdict.NOT, reason(crash)), ours, theirs, True, path)
+    if made.applies is not None:
+        condition = verdict.decide(made.applies, paths, values, refused, failed).direction
+        if condition is not None and condition.word == verdict.NOT:
+            return Assessed(made.case, made.other, Verdict(NOT_APPLICABLE), path=path)
+    decided = verdict.decide(made.direction, paths, values, refused, failed).direction
+    assert decided is not None
+    return Assessed(made.case, made.other, decided, ours, theirs, False, path)
+
+
+def _measured(
+    number: Expression, made: Seats, seat: str, paths: Mapping[str, Path], values: Mapping[Path, Values]
+) -> Ours | None:
+    """The number of a case in one seat, for the seeds that ended well; None if there is none."""
+    found = []
+    for run in made.runs[seat]:
+        if run.key in paths:
+            try:
+                found.append(number.number(values[paths[run.key]]))
+            except MeasureError:
+                return None
+    return Ours((tuple(found),), number.unit, number.limits) if found else None
+
+
+def reason(error: str) -> str:
+    """Why a run failed, in one line: of an exception in a hook its file, its line and its words."""
+    frames = list(_FRAME.finditer(error))
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not frames or not lines:
+        return " ".join(lines) or "failed"
+    last = frames[-1]
+    told = [line.strip() for line in error[last.end() :].splitlines() if re.match(r"[A-Za-z_.]+(:|$)", line)]
+    return f"{Path(last['path']).name}:{last['line']}: {told[-1] if told else lines[-1]}"

@@ -1,0 +1,238 @@
+"""Batteries: files of cases, each a question of a document with a scenario and the predicate that answers it.
+
+docs/evaluate.md explains the form. Everything is checked when a file is read, except what is inside the scenarios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from bakeoff.claims.claim import Starts, Statement, Wanted, Word
+from bakeoff.claims.expression import Expression, parse
+from bakeoff.errors import EvaluationError
+from bakeoff.expressions.grammar import ExpressionError
+from bakeoff.expressions.nodes import TRUTH
+from bakeoff.scenario import catalog
+from bakeoff.scenario.error import did_you_mean
+from bakeoff.scenario.explain import explain
+from bakeoff.scenario.network import Model
+from bakeoff.scenario.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CC: Final = "cc"
+BASELINE: Final = "baseline"
+SEATS: Final = (CC, BASELINE)
+"""The names of the two runs of a case: with the evaluated control, and with the baseline in its place."""
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class HeadText(Model):
+    """What the cases are from."""
+
+    name: Word
+    """As the file is called, without .yaml; cases are called NAME/ID."""
+    title: Text
+    source: Text
+    """The document, as a report names it before a clause."""
+
+
+class CaseText(Model):
+    """One case, or a question that no run answers."""
+
+    id: Word
+    clause: Text
+    says: Text
+    kind: Literal["case", "needs judgement"] = "case"
+    question: Text | None = None
+    """Of 'needs judgement': what a reviewer must answer."""
+    scenario: dict[str, Any] | Text | None = None
+    """In the scenario language, or the SUITE/NAME of one in the catalog. `{cc}` is the control, `{other}` a
+    competitor."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Values of a catalog scenario that are replaced, as --set does."""
+    applies: Text | None = None
+    """A predicate without which the clause does not apply to a control."""
+    number: Text | None = None
+    """What is shown of both seats."""
+    shows: Text | None = None
+    """The number in words; by default the expression."""
+    direction: Text | None = None
+    """The predicate, over `of="cc"` and `of="baseline"`."""
+    holds: Starts = "typical"
+    limit: Literal["ours", "document"] = "ours"
+    """Who set the limits in `direction`."""
+    because: Text | None = None
+    """How the limit was derived."""
+    quick: bool = False
+    """Whether it is part of --quick."""
+
+
+class BatteryText(Model):
+    """A file of cases."""
+
+    battery: HeadText
+    cases: list[CaseText]
+
+
+@dataclass(frozen=True, eq=False)
+class Test:
+    """How a case is decided."""
+
+    __test__ = False  # nothing of pytest
+    scenario: dict[str, Any] | str
+    settings: dict[str, Any]
+    applies: Statement | None
+    direction: Statement
+    number: Expression
+    shows: str
+    """What the number is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One case. `test` is None if it needs judgement, which `question` asks for."""
+
+    place: str
+    """File and place inside, for messages."""
+    name: str
+    """BATTERY/ID."""
+    source: str
+    clause: str
+    says: str
+    question: str | None
+    test: Test | None
+    limit: str
+    because: str | None
+    quick: bool
+
+    @property
+    def takes_other(self) -> bool:
+        """Whether it is repeated for each competitor."""
+        return self.test is not None and "{other}" in str((self.test.scenario, self.test.settings))
+
+
+def folder() -> Path:
+    """Where the catalog's batteries lie."""
+    return catalog.root() / "evaluation"
+
+
+def names() -> list[str]:
+    """The batteries of the catalog."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def load(batteries: Sequence[str] | None = None) -> list[Case]:
+    """The cases of these batteries, or of all. BakeoffError for an unknown one, or an invalid file."""
+    known = names()
+    for name in batteries or ():
+        if name not in known:
+            raise EvaluationError(f"--battery: '{name}'{did_you_mean(name, known)}")
+    return [case for name in batteries or known for case in read(folder() / f"{name}.yaml")]
+
+
+def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
+    """Those that a glob on BATTERY/ID or ID names. BakeoffError if one names none."""
+    for pattern in patterns:
+        if not any(_named(case, pattern) for case in cases):
+            known = [case.name for case in cases]
+            raise EvaluationError(f"--case: '{pattern}'{did_you_mean(pattern, known)}")
+    return [case for case in cases if any(_named(case, pattern) for pattern in patterns)]
+
+
+def _named(case: Case, pattern: str) -> bool:
+    return fnmatchcase(case.name, pattern) or fnmatchcase(case.name.partition("/")[2], pattern)
+
+
+def read(path: Path) -> list[Case]:
+    """The cases of a file. BakeoffError names the place in it, what is wrong and what was expected."""
+    data = read_yaml(path)
+    try:
+        file = BatteryText.model_validate(data)
+    except ValidationError as error:
+        raise EvaluationError(f"{path}: {explain(error, data)}") from None
+    if file.battery.name != path.stem:
+        raise EvaluationError(f"{path}: battery.name: '{file.battery.name}'; expected '{path.stem}', as the file")
+    found: list[Case] = []
+    for number, text in enumerate(file.cases):
+        case = _case(text, file.battery, f"{path}: cases[{number}] ({text.id})")
+        if any(case.name == other.name for other in found):
+            raise EvaluationError(f"{case.place}: duplicate id; expected one of its own")
+        found.append(case)
+    return found
+
+
+def _case(text: CaseText, head: HeadText, place: str) -> Case:
+    return Case(
+        place=place,
+        name=f"{head.name}/{text.id}",
+        source=head.source,
+        clause=text.clause,
+        says=text.says,
+        question=text.question,
+        test=_test(text, place),
+        limit=text.limit,
+        because=text.because,
+        quick=text.quick,
+    )
+
+
+def _test(text: CaseText, place: str) -> Test | None:
+    if text.kind == "needs judgement":
+        if text.question is None:
+            raise EvaluationError(f"{place}: missing 'question'; expected what a reviewer must answer")
+        for key in ("scenario", "direction", "number", "applies", "shows"):
+            if getattr(text, key) is not None:
+                raise EvaluationError(f"{place}.{key}: only valid of kind 'case', not of 'needs judgement'")
+        return None
+    if text.question is not None:
+        raise EvaluationError(f"{place}.question: only valid of kind 'needs judgement'")
+    if text.scenario is None or text.direction is None or text.number is None:
+        lacking = next(key for key in ("scenario", "direction", "number") if getattr(text, key) is None)
+        raise EvaluationError(f"{place}: missing '{lacking}'; expected 'scenario', 'direction' and 'number'")
+    if text.set and not isinstance(text.scenario, str):
+        raise EvaluationError(f"{place}.set: only valid with the name of a scenario of the catalog")
+    if "{cc}" not in str((text.scenario, text.set)):
+        raise EvaluationError(
+            f"{place}.scenario: no flow has the evaluated control; expected a flow with 'cc: \"{{cc}}\"'"
+        )
+    number = _expression(text.number, (), f"{place}.number")
+    if number.unit == TRUTH or not number.calls:
+        raise EvaluationError(f"{place}.number: '{text.number}'; expected a measure, such as goodput(1)")
+    return Test(
+        scenario=text.scenario,
+        settings=text.set,
+        applies=None if text.applies is None else _statement(text.applies, "any", f"{place}.applies"),
+        direction=_statement(text.direction, text.holds, f"{place}.direction"),
+        number=number,
+        shows=text.shows or number.text,
+    )
+
+
+def _statement(text: str, holds: Starts, place: str) -> Statement:
+    expression = _expression(text, SEATS, place)
+    if expression.unit != TRUTH or not expression.calls:
+        raise EvaluationError(f"{place}: '{text}'; expected a comparison of measures, such as jain(of=\"cc\") > 0.9")
+    return Statement(
+        place=place,
+        runs=tuple(Wanted(seat, seat, {}) for seat in SEATS),
+        share=1.0,
+        direction=expression,
+        size=None,
+        engine=None,
+        holds=holds,
+    )
+
+
+def _expression(text: str, runs: Sequence[str], place: str) -> Expression:
+    try:
+        return parse(text, runs)
+    except ExpressionError as error:
+        raise EvaluationError(f"{place}: {error}") from None

@@ -1,0 +1,178 @@
+"""The runs of cases: with the evaluated control in its seat, and with the baseline there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.claims.required_runs import RequiredRuns, expressions
+from bakeoff.errors import BakeoffError, EvaluationError, MeasureError
+from bakeoff.evaluation.battery import BASELINE, CC
+from bakeoff.measure.functions import CATALOGUE, check_names, needs_trace
+from bakeoff.scenario import catalog
+from bakeoff.scenario.observe import observe
+from bakeoff.scenario.scenario import OWN, expand, from_document
+from bakeoff.scenario.settings import with_settings
+from bakeoff.scenario.shipped import with_profile
+from bakeoff.scenario.yaml_file import read_yaml
+
+if TYPE_CHECKING:
+    from bakeoff.claims.expression import Call
+    from bakeoff.evaluation.battery import Case, Test
+    from bakeoff.scenario import Run
+
+OTHER: Final = "other"
+"""The axis of competitors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is evaluated, and how."""
+
+    cc: str
+    baseline: str = "cubic"
+    against: tuple[str, ...] = ("cubic", "reno", "bbr", "prague")
+    battery: tuple[str, ...] = ()
+    """Names of batteries; all if empty."""
+    case: tuple[str, ...] = ()
+    """Globs on BATTERY/ID; all cases if empty."""
+    quick: bool = False
+    seeds: int = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Seats:
+    """The repetitions of a case with each control, beside one competitor if the case has one."""
+
+    case: Case
+    other: str | None
+    runs: dict[str, list[Run]]
+    """By the seat, `cc` and `baseline`; the same ones if the baseline is evaluated."""
+
+    @property
+    def direction(self) -> RequiredRuns:
+        """The runs as the predicate of the case needs them."""
+        assert self.case.test is not None
+        return RequiredRuns(self.case.test.direction, self.runs)
+
+    @property
+    def applies(self) -> RequiredRuns | None:
+        """The runs as the condition of the case needs them."""
+        assert self.case.test is not None
+        return None if self.case.test.applies is None else RequiredRuns(self.case.test.applies, self.runs)
+
+    def number_calls(self) -> list[Call]:
+        """What is measured of both seats for the report."""
+        assert self.case.test is not None
+        return self.case.test.number.calls
+
+
+def check_run(asked: Asked) -> Run:
+    """A run that has every control, for an engine to accept. BakeoffError for a control that no scenario accepts."""
+    controls = dict.fromkeys((asked.cc, asked.baseline, *asked.against))
+    document = {
+        "duration": "1s",
+        "network": {"path": ["cli", "mid", "srv"], "rtt": "20ms", "bottleneck": {"rate": "10mbit", "qdisc": "pfifo"}},
+        "flows": [{"cc": _escaped(each), "name": f"flow{number}"} for number, each in enumerate(controls)],
+    }
+    return from_document(
+        document, path="evaluate", suite=OWN, default_name="controls", typed=frozenset(controls)
+    ).resolve({}, 1)
+
+
+def seats(cases: Sequence[Case], asked: Asked) -> list[Seats]:
+    """The runs of the cases that have some, with the seeds 1 to `asked.seeds`.
+
+    BakeoffError names the case whose scenario is invalid, or whose measure names an unknown flow.
+    """
+    found = []
+    for case in cases:
+        if case.test is not None:
+            found += _of_case(case, case.test, asked)
+    return found
+
+
+def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
+    document, path = _document(case, test)
+    controls = {CC: asked.cc}
+    if asked.baseline != asked.cc:
+        controls[BASELINE] = asked.baseline
+    others = list(dict.fromkeys(asked.against)) if case.takes_other else [None]
+    axes: dict[str, Any] = {"cc": {seat: _escaped(cc) for seat, cc in controls.items()}}
+    if case.takes_other:
+        axes[OTHER] = {_label(other): _escaped(other) for other in others if other is not None}
+    document |= {
+        "scenario": case.name.replace("/", "-"),
+        "title": case.says.replace("{", "{{").replace("}", "}}"),
+        "run": "-".join(f"{{{axis}.label}}" for axis in axes),
+        "vary": {**document.get("vary", {}), **axes},
+    }
+    try:
+        scenario = from_document(
+            document, path=path, suite=OWN, default_name="case", settings=None,
+            typed=frozenset((asked.cc, asked.baseline, *asked.against)),
+        )  # fmt: skip
+        several = expand(scenario, seeds=asked.seeds)
+    except BakeoffError as error:
+        raise EvaluationError(f"{case.place}: {error}" if path != case.place else str(error)) from None
+    found = []
+    for other in others:
+        runs: dict[str, list[Run]] = {}
+        for run in several:
+            if other is None or run.point[OTHER] == _label(other):
+                runs.setdefault(run.point["cc"], []).append(run)
+        runs.setdefault(BASELINE, runs[CC])
+        made = Seats(case, other, runs)
+        _check(made)
+        found.append(_traced(made))
+    return found
+
+
+def _document(case: Case, test: Test) -> tuple[dict[str, Any], str]:
+    """The scenario as plain data without what a case sets itself, and the file that paths in it are relative to."""
+    if isinstance(test.scenario, str):
+        suite, _, name = test.scenario.partition("/")
+        path = catalog.root() / "suites" / suite / f"{name}.yaml"
+        if not path.is_file():
+            raise EvaluationError(f"{case.place}.scenario: '{test.scenario}'; expected SUITE/NAME of the catalog")
+        document = with_profile(read_yaml(path))
+        document, where = with_settings(document, test.settings), str(path)
+    else:
+        document, where = dict(test.scenario), case.place
+    for key in ("suite", "exclude", "seeds", "present"):
+        document.pop(key, None)
+    return document, where
+
+
+def _check(made: Seats) -> None:
+    """That flows, probes and queues of the measures exist, before runs are done."""
+    for seat in made.runs:
+        calls = [*made.direction.calls(seat), *(made.applies.calls(seat) if made.applies else ()), *made.number_calls()]
+        for call in calls:
+            try:
+                check_names(CATALOGUE[call.measure], dict(call.arguments), made.runs[seat][0])
+            except MeasureError as error:
+                raise EvaluationError(f"{made.case.place}: '{call}': {error}") from None
+
+
+def _traced(made: Seats) -> Seats:
+    """With traces of the control where a measure needs them."""
+    assert made.case.test is not None
+    statements = [each for each in (made.case.test.direction, made.case.test.applies) if each is not None]
+    calls = [call for each in statements for part in expressions(each) for call in part.calls]
+    if not any(needs_trace(CATALOGUE[call.measure]) for call in [*calls, *made.number_calls()]):
+        return made
+    runs: Mapping[str, list[Run]] = {
+        seat: [observe(run, trace=["cc"]) for run in several] for seat, several in made.runs.items()
+    }
+    return Seats(made.case, made.other, dict(runs))
+
+
+def _label(cc: str) -> str:
+    """A competitor as a run's name has it."""
+    return "_".join(cc.replace("/", "_").replace("{", "").replace("}", "").split())
+
+
+def _escaped(cc: str) -> str:
+    return cc.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,253 @@
+"""`bakeoff evaluate`: batteries, verdicts, findings and the report."""
+
+import json
+
+import pytest
+
+import bakeoff
+from bakeoff.api import do_evaluate
+from bakeoff.claims.verdict import HOLDS, NOT, Ours, Verdict
+from bakeoff.errors import EvaluationError
+from bakeoff.evaluation import as_html, battery
+from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE, Assessed, Evaluation, reason
+from bakeoff.evaluation.battery import SEATS
+from bakeoff.evaluation.seats import Asked, seats
+
+HEAD = "battery: {name: mine, title: t, source: RFC 1}\ncases:\n"
+CASE = """\
+  - id: a
+    clause: "1"
+    says: s
+    scenario:
+      duration: 2s
+      network: {path: [cli, mid, srv], rtt: 20ms, bottleneck: {rate: 10mbit, qdisc: pfifo limit 20}}
+      flows: [{name: one, cc: "{cc}"}]
+    number: goodput("one")
+    direction: goodput("one", of="cc") > 1mbit
+"""
+
+MINE = """\
+class Reno:
+    def ssthresh(self, sk):
+        return max(sk.snd_cwnd // 2, 2)
+
+    def cong_avoid(self, sk, acked):
+        if sk.tcp_in_slow_start():
+            acked = sk.tcp_slow_start(acked)
+        if acked:
+            sk.tcp_cong_avoid_ai(sk.snd_cwnd, acked)
+
+
+class Raises(Reno):
+    def cong_avoid(self, sk, acked):
+        return 1 // 0
+
+
+class Nan(Reno):
+    def cong_avoid(self, sk, acked):
+        sk.snd_cwnd = float("nan")
+
+
+class Never(Reno):
+    def ssthresh(self, sk):
+        return sk.snd_cwnd
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def one(cc, case, **more):
+    found = bakeoff.evaluate(cc, case=[case], seeds=2, store="none", jobs=1, **more)
+    [assessed] = found.cases
+    return found, assessed
+
+
+@pytest.mark.parametrize("name", battery.names())
+def test_every_battery_of_the_catalog_expands(name):
+    cases = battery.read(battery.folder() / f"{name}.yaml")
+    made = seats(cases, Asked(cc="reno", against=("cubic",), seeds=2))
+    assert len(made) == sum(case.test is not None for case in cases)
+    for each in made:
+        assert set(each.runs) == set(SEATS)
+        assert [run.seed for run in each.runs["cc"]] == [1, 2]
+        first, other = each.runs["cc"][0], each.runs["baseline"][0]
+        assert {flow.cc for flow in first.flows} != {flow.cc for flow in other.flows}
+
+
+def test_the_baseline_itself_has_each_run_once():
+    [case] = battery.select(battery.load(), ["rfc9743/wired"])
+    [made] = seats([case], Asked(cc="cubic", seeds=1))
+    assert made.runs["cc"] == made.runs["baseline"]
+
+
+def test_a_competitor_is_in_the_same_seat_for_both():
+    cases = battery.select(battery.load(), ["rfc9743/pair"])
+    made = seats(cases, Asked(cc="reno", against=("bbr", "prague"), seeds=1))
+    assert [each.other for each in made] == ["bbr", "prague"]
+    assert [flow.cc for flow in made[0].runs["cc"][0].flows] == ["reno", "bbr"]
+    assert [flow.cc for flow in made[0].runs["baseline"][0].flows] == ["cubic", "bbr"]
+
+
+def test_the_report_of_reno_in_one_case(here, cli):
+    code, out, err = cli("evaluate", "reno", "--case", "wired", "--seeds", "2", "--store", "none", "--json", "-q")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["counts"] == {HOLDS: 1}
+    [case] = report["cases"]
+    # 20 Mbit/s less 66 of 1514 bytes of headers, and at most 10 % of losses and refilling.
+    assert 0.9 * 20e6 * 1448 / 1514 < case["cc"]["mean"] < 20e6 * 1448 / 1514
+    assert len(case["cc"]["values"]) == len(case["baseline"]["values"]) == 2
+    assert case["command"] == "bakeoff evaluate reno --case rfc9743/wired --seeds 2"
+
+
+@pytest.mark.parametrize(("name", "line", "words"), [("Raises", 14, "ZeroDivisionError"), ("Nan", 19, "TypeError")])
+def test_a_hook_that_fails_is_a_finding(here, name, line, words):
+    found, case = one(f"./mine.py:{name}", "wired")
+    assert (case.verdict.word, case.crashed) == (NOT, True)
+    assert case.verdict.why is not None
+    assert case.verdict.why.startswith(f"mine.py:{line}: {words}")
+    assert case.cc is None
+    assert case.baseline is not None
+    assert found.worst == [case]
+    assert case.verdict.why in str(found)
+    assert case.verdict.why in as_html.page(found).replace("&#39;", "'")
+
+
+def test_a_control_that_never_reduces_is_caught_and_reno_is_not(here):
+    # 17 packets of buffer; a window that is not reduced loses most of what it sends.
+    _, never = one("./mine.py:Never", "loss-0.25")
+    assert never.verdict.word == NOT
+    assert not never.crashed
+    _, reno = one("./mine.py:Reno", "loss-0.25")
+    assert reno.verdict.word == HOLDS
+    assert never.cc is not None
+    assert reno.cc is not None
+    assert never.cc.mean > 4 * reno.cc.mean
+
+
+def test_the_requirements_of_l4s_apply_to_those_who_send_ect1(here):
+    _, reno = one("reno", "rfc9331/utilisation")
+    _, prague = one("prague", "rfc9331/utilisation")
+    assert (reno.verdict.word, prague.verdict.word) == (NOT_APPLICABLE, HOLDS)
+
+
+def test_questions_without_a_run_are_listed(here):
+    _, case = one("reno", "rfc9743/attackers")
+    assert case.verdict == Verdict(JUDGEMENT, case.case.question)
+
+
+def test_the_page_has_a_picture_of_a_finding(here, cli):
+    words = ("--case", "loss-0.25", "--seeds", "1", "--store", "none", "--html", "a.html")
+    code, _, err = cli("evaluate", "./mine.py:Never", *words)
+    assert code == 0, err
+    page = (here / "a.html").read_text()
+    assert page.count("data:image/png;base64,") == 1
+    assert "bakeoff evaluate ./mine.py:Never --case rfc9743/loss-0.25 --seeds 1" in page
+
+
+def test_the_worst_are_crashes_and_then_the_farthest_from_the_baseline():
+    def assessed(name, ours, theirs, *, crashed=False, other=None, word=NOT):
+        case = battery.Case("", name, "", "", "", None, None, "ours", None, False)
+        numbers = [None if value is None else Ours(((value,),), "s") for value in (ours, theirs)]
+        return Assessed(case, other, Verdict(word), *numbers, crashed=crashed)
+
+    # Distances: 1/3, 8/10 and 9/11 (of the same case), 0 for what holds; and one that crashed.
+    cases = [
+        assessed("b/x", 2.0, 1.0),
+        assessed("b/y", 9.0, 1.0, other="reno"),
+        assessed("b/y", 10.0, 1.0, other="bbr"),
+        assessed("b/z", 9.0, 1.0, word=HOLDS),
+        assessed("b/w", None, 1.0, crashed=True),
+    ]
+    found = Evaluation(Asked(cc="mine"), "sim", cases, None, 0, 0.0, {})
+    assert [(each.case.name, each.other) for each in found.worst] == [("b/w", None), ("b/y", "bbr"), ("b/x", None)]
+    assert found.counts == {HOLDS: 1, NOT: 4}
+
+
+def test_an_error_that_is_no_exception_of_a_hook_stays():
+    assert reason("took longer than 60 s\nand was ended") == "took longer than 60 s and was ended"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    says: s\n", "", "cases[0].says: is missing"),
+        ('"{cc}"', "reno", "cases[0] (a).scenario: no flow has the evaluated control"),
+        ("    number: goodput(\"one\")\n", "", "cases[0] (a): missing 'number'; expected"),
+        (', of="cc"', "", "cases[0] (a).direction: 'goodput(\"one\")': missing 'of'"),
+        ("> 1mbit", "+ 1mbit", "cases[0] (a).direction: 'goodput(\"one\", of=\"cc\") + 1mbit'; expected a comparison"),
+        ("    says: s\n", "    says: s\n    kind: needs judgement\n", "cases[0] (a): missing 'question'; expected"),
+        ("    says: s\n", "    says: s\n    question: q\n", "cases[0] (a).question: only valid of kind"),
+    ],
+)  # fmt: skip
+def test_an_invalid_case_is_named(tmp_path, old, new, message):
+    path = tmp_path / "mine.yaml"
+    assert old in CASE
+    path.write_text(HEAD + CASE.replace(old, new))
+    with pytest.raises(EvaluationError) as error:
+        battery.read(path)
+    assert message in str(error.value)
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_scenario_that_is_invalid_or_lacks_the_flow_is_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    for old, new, message in (
+        ("rtt: 20ms", "rtt: fast", "network.rtt"),
+        ('number: goodput("one")', 'number: goodput("two")', "'goodput(\"two\")'"),
+    ):
+        path.write_text(HEAD + CASE.replace(old, new))
+        with pytest.raises(EvaluationError) as error:
+            seats(battery.read(path), Asked(cc="reno"))
+        assert "cases[0] (a): " in str(error.value)
+        assert message in str(error.value)
+
+
+def test_a_scenario_of_the_catalog_can_be_named(tmp_path):
+    path = tmp_path / "mine.yaml"
+    text = CASE[: CASE.index("    scenario:")] + CASE[CASE.index("    number:") :]
+    text += """\
+    scenario: future/reordering
+    set:
+      duration: 3s
+      measure.steady_state.window: 1s
+      vary: {share: ["1%"]}
+      hosts.sysctl: {net.ipv4.tcp_ecn: 3}
+      network.bottleneck.qdisc: dualpi2
+      flows: [{name: one, cc: "{cc}"}]
+"""
+    path.write_text(HEAD + text)
+    [made] = seats(battery.read(path), Asked(cc="reno", seeds=1))
+    [run] = made.runs["cc"]
+    assert [flow.cc for flow in run.flows] == ["reno"]
+    path.write_text(HEAD + text.replace("future/reordering", "future/nothing"))
+    with pytest.raises(EvaluationError, match="'future/nothing'; expected SUITE/NAME of the catalog"):
+        seats(battery.read(path), Asked(cc="reno", seeds=1))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["cubi"], "did you mean 'cubic'"),
+        (["reno", "--battery", "rfc97"], "--battery: 'rfc97'"),
+        (["reno", "--case", "nothing"], "--case: 'nothing'"),
+        (["./gone.py:Mine"], "gone.py"),
+        (["reno", "--against", ","], "--against: ','; expected"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_message(here, cli, words, message):
+    code, out, err = cli("evaluate", *words, "-q")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_seeds_have_a_default_and_a_least_value():
+    assert [do_evaluate.seeds_of(None, quick=quick) for quick in (False, True)] == [10, 5]
+    with pytest.raises(bakeoff.BakeoffError, match="evaluate: seeds: 0; expected at least 1"):
+        bakeoff.evaluate("reno", seeds=0)
