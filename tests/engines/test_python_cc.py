@@ -16,9 +16,9 @@ from bakeoff import campaign
 from bakeoff.campaign import Execution
 from bakeoff.cc import CaState
 from bakeoff.cli.app import app
-from bakeoff.engines.patience import patience_s
 from bakeoff.engines import sim
 from bakeoff.engines.lab.planner import plan
+from bakeoff.engines.patience import patience_s
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run, catalog, load
