@@ -183,7 +183,7 @@ docs: setup ## the documentation as a site, into build/docs; it fails at a link 
 studies: setup ## the pages of docs/studies: the runs that are missing, then their numbers and pictures (40 minutes the first time)
 	$(BIN)/bakeoff verify --quiet
 	rm -rf results/studies
-	mapfile -t runs <catalog/studies/runs.txt && $(BIN)/bakeoff run "$${runs[@]}" --seeds 5 --out results/studies --quiet
+	mapfile -t runs <catalog/studies/runs.txt && $(BIN)/bakeoff run "$${runs[@]}" --seeds 3 --out results/studies --quiet
 	$(BIN)/bakeoff render catalog/studies/*.md --results results/verify/sim --results results/studies --out docs/studies/ --record
 
 # Separate from `studies`: no claim has to be decided for it, so that it takes minutes.
