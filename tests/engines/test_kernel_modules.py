@@ -62,7 +62,7 @@ def module(kernel: BuiltKernel, name: str) -> Path:
 
 
 def check_alone(kernel: BuiltKernel, folder: Path, scenario: str) -> None:
-    """The flow f has the same mean window and RTT on the kernel and in the simulator, within 5 %."""
+    """The flow f has the same mean window and RTT on the kernel and in the simulator, within 6 %."""
     path = folder / "alone.yaml"
     path.write_text(scenario)
     means = {}
@@ -71,7 +71,7 @@ def check_alone(kernel: BuiltKernel, folder: Path, scenario: str) -> None:
         late = result.series.filter(pl.col("name") == "f", pl.col("time") > 10)
         means[engine] = [late.filter(metric=metric)["value"].mean() for metric in ("cwnd", "srtt")]
     sim, real = means.values()
-    assert real == pytest.approx(sim, rel=0.05)
+    assert real == pytest.approx(sim, rel=0.06)
 
 
 # Built in

@@ -90,8 +90,11 @@ def test_a_guest_of_the_catalog_is_the_least_there_is(every_run):
     larger = {run.key for run in every_run if guest_memory.guest(run, host=1 << 34).option != "512M"}
     # Where 32 bulk flows or 240 short ones may have buffers at once, and a queue that holds as much: not a short FIFO.
     several = ["linux/many/32-*", "linux/short", "ccafct", "future/many-flows/64-*", "advice/household"]
+    several += ["slow-start/paths/*-500Mbit-*-4bdp", "slow-start/paths/*-500Mbit-300ms-1bdp"]
+    several += ["slow-start/paths/*-500Mbit-160ms-1bdp", "slow-start/paths/*-100Mbit-300ms-4bdp"]
     many = catalog.select([*several, "l4s-pam2025/many/10-vs-10-*", "today/short-flows"])
-    assert larger == {run.key for run in many if "fifo" not in run.run}
+    small = ("fifo", "500Mbit-10ms-")
+    assert larger == {run.key for run in many if not any(part in run.run for part in small)}
 
 
 # In the plan

@@ -310,6 +310,7 @@ def test_every_plan_is_plain_words_short_names_and_undone(many_runs):
         "detection": own_parameters,
         "jitter": own_parameters,
         "one-flow": own_parameters,
+        "paths": own_parameters,
         "10ms": own_parameters,
         "2ms": own_parameters,
         "extend": own_parameters,

@@ -7,11 +7,11 @@ reached it. Where packets can stand between the place that counts and the captur
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.captures import CaptureFile, Ecn, capture
@@ -129,7 +129,7 @@ def compare_all(
         raise TraceError("--against: no finished run" + (f" matches '{run}'" if run else ""))
     found = []
     for number, (result, file) in enumerate(_pairs(files, chosen), start=1):
-        with TemporaryDirectory(prefix="bakeoff-") as folder:
+        with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
             for part in split(file, Path(folder)):
                 report = CaptureFile(str(file), capture(part, ecn=ecn)).report
                 names = [interface.name for interface in report.capture.interfaces]

@@ -168,7 +168,13 @@ class Catalogue:
                 raise ValueError(f"measure '{name}' is already registered")
         self._by_name[measure.name] = measure
         self._aliases |= dict.fromkeys(measure.aliases, measure.name)
-        for column in (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}"):
+        # What names a variable too, as cc(flow, variable) does, is not one number of its object.
+        columns = (
+            ()
+            if "variable" in (each.name for each in measure.parameters)
+            else (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}")
+        )
+        for column in columns:
             self._by_column.setdefault((measure.of, column), measure)
             self._by_column.setdefault((None, column), measure)
         if measure.at is not None:
