@@ -28,7 +28,7 @@ def test_columns_of_one_name_have_one_unit():
     """`loss` is of a flow and of a probe, and both are shares."""
     for each in CATALOGUE.names.values():
         found = CATALOGUE.of_column(each.column if each.of == "run" else f"{each.of}1_{each.column}")
-        if each.name == "cc":  # of a variable, so that `flow1_cc` is the flow's control
+        if each.of_variable:  # cc, so that `flow1_cc` is the flow's control
             assert found is None
             continue
         assert found is not None

@@ -14,6 +14,7 @@ import shlex
 import signal
 import sys
 import threading
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 import dask
@@ -60,9 +61,9 @@ class _Remote(_Interface):  # type: ignore[misc]
         self._process: Any = None
         self._drained: asyncio.Future[None] | None = None
 
+    @abstractmethod
     def spec(self) -> dict[str, Any]:
         """The process in the form that `distributed.cli.dask_spec` takes."""
-        raise NotImplementedError
 
     async def start(self) -> None:
         """Connect and start the process. StartError or OSError if that fails, or takes too long."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.claim import Claim, Statement, Wanted
 from bakeoff.claims.expression import Call
 from bakeoff.errors import BakeoffError, ClaimError, MeasureError
-from bakeoff.measure.functions import CATALOGUE, check_names, needs_trace
+from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.measure.of_control import is_traced_only
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean
@@ -37,7 +37,7 @@ class RequiredRuns:
     @property
     def traced(self) -> bool:
         """Whether a measure needs `--trace cc`, on the simulator."""
-        return any(needs_trace(CATALOGUE[call.measure]) for call in self._all_calls)
+        return any(CATALOGUE[call.measure].of_variable for call in self._all_calls)
 
     @property
     def _all_calls(self) -> list[Call]:
@@ -51,7 +51,7 @@ class RequiredRuns:
         """By key the runs of which an engine does not record what the statement measures, with the reason."""
         lost = [
             call for call in self._all_calls
-            if needs_trace(CATALOGUE[call.measure]) and is_traced_only(dict(call.arguments))
+            if CATALOGUE[call.measure].of_variable and is_traced_only(dict(call.arguments))
         ]  # fmt: skip
         if engine == "sim" or not lost:
             return {}

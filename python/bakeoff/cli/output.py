@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from bakeoff.text.markup import Format
 
 
-class _Stream:
+class _Stream(ABC):
     """A stream that changes how the one beneath is written to."""
 
     def __init__(self, beneath: TextIO) -> None:
         self.beneath = beneath
 
+    @abstractmethod
     def write(self, text: str) -> int:
         """Write the text, and return the number of its characters."""
-        raise NotImplementedError
 
     def writelines(self, lines: list[str]) -> None:
         """Write several texts."""

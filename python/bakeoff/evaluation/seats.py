@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.claims.required_runs import RequiredRuns, expressions
 from bakeoff.errors import BakeoffError, EvaluationError, MeasureError
 from bakeoff.evaluation.battery import BASELINE, CC
-from bakeoff.measure.functions import CATALOGUE, check_names, needs_trace
+from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
 from bakeoff.scenario.observe import observe
 from bakeoff.scenario.scenario import OWN, expand, from_document
@@ -161,7 +161,7 @@ def _traced(made: Seats) -> Seats:
     assert made.case.test is not None
     statements = [each for each in (made.case.test.direction, made.case.test.applies) if each is not None]
     calls = [call for each in statements for part in expressions(each) for call in part.calls]
-    if not any(needs_trace(CATALOGUE[call.measure]) for call in [*calls, *made.number_calls()]):
+    if not any(CATALOGUE[call.measure].of_variable for call in [*calls, *made.number_calls()]):
         return made
     runs: Mapping[str, list[Run]] = {
         seat: [observe(run, trace=["cc"]) for run in several] for seat, several in made.runs.items()

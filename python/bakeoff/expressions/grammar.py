@@ -8,6 +8,7 @@ read: units, possible values, and that truths and numbers stand where they may. 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -55,7 +56,7 @@ class ExpressionError(ClaimError):
     """What is wrong in an expression, in its own words."""
 
 
-class Grammar:
+class Grammar(ABC):
     """One text that is read. Subclasses say what a name and a call mean, and what `"a" in NAME` does."""
 
     expected = "expected numbers, quantities, measures, + - * /, comparisons, and, or, not"
@@ -80,9 +81,9 @@ class Grammar:
             raise self._unreadable()
         return found if found.unit == TRUTH else self._value(found)
 
+    @abstractmethod
     def name(self, word: str) -> Node:
-        """What a name means; this is for subclasses to say, as is the next."""
-        raise NotImplementedError
+        """What a name means."""
 
     def part(self, one: Node, other: Node, words: str) -> Node:
         """`"codel" in qdisc`."""

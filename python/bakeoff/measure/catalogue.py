@@ -130,6 +130,11 @@ class Measure:
             for each in list(inspect.signature(self.take).parameters.values())[1:]
         )
 
+    @cached_property
+    def of_variable(self) -> bool:
+        """Whether a call names a variable of the flow's congestion control, so that the measure is several numbers."""
+        return any(each.name == "variable" for each in self.parameters)
+
     @property
     def signature(self) -> str:
         """As it is called: `goodput(flow, begin=, end=)`."""
@@ -168,15 +173,10 @@ class Catalogue:
                 raise ValueError(f"measure '{name}' is already registered")
         self._by_name[measure.name] = measure
         self._aliases |= dict.fromkeys(measure.aliases, measure.name)
-        # What names a variable too, as cc(flow, variable) does, is not one number of its object.
-        columns = (
-            ()
-            if "variable" in (each.name for each in measure.parameters)
-            else (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}")
-        )
-        for column in columns:
-            self._by_column.setdefault((measure.of, column), measure)
-            self._by_column.setdefault((None, column), measure)
+        if not measure.of_variable:
+            for column in (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}"):
+                self._by_column.setdefault((measure.of, column), measure)
+                self._by_column.setdefault((None, column), measure)
         if measure.at is not None:
             self._by_path.setdefault(measure.at, measure)
 

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.measure.catalogue import Kind, Measure
     from bakeoff.scenario.run import Run
 
-__all__ = ["CATALOGUE", "check_names", "needs_trace"]
-
-
-def needs_trace(measure: Measure) -> bool:
-    """Whether a measure reads what `--trace cc` records."""
-    return measure.name == "cc"
+__all__ = ["CATALOGUE", "check_names"]
 
 
 def check_names(measure: Measure, arguments: dict[str, Any], run: Run) -> None:
@@ -40,7 +35,7 @@ def check_names(measure: Measure, arguments: dict[str, Any], run: Run) -> None:
             looks[parameter.kind](value)
         elif parameter.kind == "probe":
             probe_of(run, value)
-    if measure.name == "cc":
+    if measure.of_variable:
         of_control.check_variable(run, arguments["flow"], arguments["variable"])
     if measure.name in ("convergence", "meet"):
         pair_of(run)
