@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use crate::tc::{nearest, parse_time};
 use crate::units::Time;
 
-/// What may stand in the place of a control's own slow start.
+/// The names of slow starts that can replace a control's own.
 pub const SLOW_STARTS: &[&str] = &["hystart", "hystart++", "search", "suss"];
 
 /// A name or parameter that does not exist.
@@ -134,7 +134,7 @@ impl<'a> CcWords<'a> {
         self.error(&format!("unknown {what}{hint}; {known}"))
     }
 
-    /// What is wrong, with the words that it is wrong in.
+    /// The error, with the words that contain it.
     pub fn error(&self, message: &str) -> CcError {
         CcError(format!("cc '{}': {message}", self.text))
     }

@@ -178,7 +178,7 @@ def _agreement(several: Sequence[Finding], engine: str) -> list[str]:
 
 
 def _entry(each: Finding, engine: str) -> str:
-    """An entry of a list: statement, verdict, numbers, cause and what was tried, one sentence each."""
+    """An entry of a list: statement, verdict, numbers and cause, one sentence each."""
     numbers = []
     if each.published:
         numbers.append(f"published {escaped(each.published)}")
@@ -194,8 +194,6 @@ def _entry(each: Finding, engine: str) -> str:
               if of != each.verdict and CANNOT not in of]  # fmt: skip
     if each.says:
         parts.append(f"*Cause* ({each.cause.removesuffix(', shown')}): {escaped(_first(each.says))}")
-    if each.tried and each.cause.startswith("open"):
-        parts.append(f"*Tried*: {escaped(_first(each.tried[0]))}")
     return f"- **{escaped(each.claim)}**: {escaped(each.statement)} {' '.join(parts)}\n"
 
 

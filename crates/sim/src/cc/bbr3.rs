@@ -1,4 +1,4 @@
-//! `bbr3` and `bbr2`: BBR with bounds on what is in flight, learned from loss and ECN (BBR v3 and v2).
+//! `bbr3` and `bbr2`: BBR v3 and v2: BBR with inflight bounds that it learns from loss and ECN.
 //!
 //! Source: github.com/google/bbr, branch v3, `net/ipv4/tcp_bbr.c` (BBR_VERSION 3), and branch v2alpha, `net/ipv4/tcp_bbr2.c` (8d11b540);
 //! draft-ietf-ccwg-bbr. It was written from a description of these files, not from their lines.

@@ -53,7 +53,7 @@ impl Sim {
         let f = usize::from(packet.flow);
         let Some(flow) = self.flows.get(f) else { return self.deliver_to_probe(node, packet) };
         let to_receiver = node != flow.nodes[0];
-        // What is in no time here that another event sent comes after the timers of this instant.
+        // A packet over a wire without delay arrives within the event that sent it; the timers of this instant run first.
         if !to_receiver && flow.sender_waits_until() <= now {
             self.run_due_sender_timer(packet.flow);
         }
