@@ -62,16 +62,24 @@ def module(kernel: BuiltKernel, name: str) -> Path:
 
 
 def check_alone(kernel: BuiltKernel, folder: Path, scenario: str) -> None:
-    """The flow f has the same mean window and RTT on the kernel and in the simulator, within 6 %."""
+    """The flow f has the same mean window and RTT on the kernel and in the simulator, within 5 %, over four starts.
+
+    DualPI2 marks at random: the window's standard deviation over starts is 3 % in the simulator and 2 % on the kernel
+    (six of prague@2019-11), so that the difference of two means of four has one of 2 %.
+    """
     path = folder / "alone.yaml"
     path.write_text(scenario)
     means = {}
     for number, engine in enumerate(("sim", f"kernel:{kernel.name}")):
-        [result] = bakeoff.run(str(path), engine=engine, out=folder / str(number))
-        late = result.series.filter(pl.col("name") == "f", pl.col("time") > 10)
-        means[engine] = [late.filter(metric=metric)["value"].mean() for metric in ("cwnd", "srtt")]
+        late = [
+            result.series.filter(pl.col("name") == "f", pl.col("time") > 10)
+            for result in bakeoff.run(str(path), engine=engine, seeds=4, out=folder / str(number))
+        ]
+        means[engine] = [
+            sum(one.filter(metric=metric)["value"].mean() for one in late) / len(late) for metric in ("cwnd", "srtt")
+        ]
     sim, real = means.values()
-    assert real == pytest.approx(sim, rel=0.06)
+    assert real == pytest.approx(sim, rel=0.05)
 
 
 # Built in
