@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.evaluation.assess import JUDGEMENT
+from bakeoff.claims import verdict
+from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE
 from bakeoff.evaluation.seats import Asked
 from bakeoff.expressions import quantity
 from bakeoff.text.columns import Column
@@ -16,9 +17,16 @@ if TYPE_CHECKING:
     from bakeoff.evaluation.assess import Assessed, Evaluation
 
 
+_OF_SEVERAL: Final = {
+    verdict.HOLDS: "hold", verdict.NOT: "do not hold", NOT_APPLICABLE: "do not apply", JUDGEMENT: "need judgement",
+}  # fmt: skip
+"""Verdicts after a number of cases."""
+
+
 def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | None = None) -> str:
-    """The report: counts, a line for each clause, the worst findings, cost and versions."""
-    tested = [each for each in evaluation.cases if each.verdict.word != JUDGEMENT]
+    """The report: counts, a line for each case that applies, the worst findings, cost and versions."""
+    tested = [each for each in evaluation.cases if each.verdict.word not in (JUDGEMENT, NOT_APPLICABLE)]
+    other = dict.fromkeys(clause(each) for each in evaluation.cases if each.verdict.word == NOT_APPLICABLE)
     judged = [each for each in evaluation.cases if each.verdict.word == JUDGEMENT]
     blocks = []
     if tested:
@@ -31,9 +39,12 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
             Column("measure", [measure(each) for each in tested], text=True, keep=2),
             Column("reason", [each.verdict.why or "" for each in tested], text=True, keep=1),
         ]
-        blocks.append(Block(counts(evaluation), columns, ["Numbers are means with the 95 % interval over seeds."]))
+        notes = ["Numbers are means with the 95 % interval over seeds."]
+        blocks.append(Block(counts(evaluation), columns, notes))
     else:
         blocks.append(Block(counts(evaluation), []))
+    if other:
+        blocks.append(Block("Does not apply", [], [", ".join(other)]))
     if evaluation.worst:
         blocks.append(
             Block("Worst findings", [], [line for each in evaluation.worst for line in _finding(evaluation, each)])
@@ -50,7 +61,7 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
 
 def counts(evaluation: Evaluation) -> str:
     """The first line: how many cases have which verdict."""
-    words = ", ".join(f"{count} {word}" for word, count in evaluation.counts.items())
+    words = ", ".join(f"{count} {_OF_SEVERAL.get(word, word)}" for word, count in evaluation.counts.items())
     return f"{evaluation.asked.cc}: {words or 'no cases'}"
 
 
