@@ -9,9 +9,9 @@ from bakeoff.api import do_evaluate
 from bakeoff.claims.verdict import HOLDS, NOT, Ours, Verdict
 from bakeoff.errors import EvaluationError
 from bakeoff.evaluation import as_html, battery
+from bakeoff.evaluation.as_text import record
 from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE, Assessed, Evaluation, reason
-from bakeoff.evaluation.battery import SEATS
-from bakeoff.evaluation.seats import Asked, seats
+from bakeoff.evaluation.seats import BASELINES, Asked, seats
 
 HEAD = "battery: {name: mine, title: t, source: RFC 1}\ncases:\n"
 CASE = """\
@@ -70,13 +70,29 @@ def one(cc, case, **more):
 @pytest.mark.parametrize("name", battery.names())
 def test_every_battery_of_the_catalog_expands(name):
     cases = battery.read(battery.folder() / f"{name}.yaml")
-    made = seats(cases, Asked(cc="reno", against=("cubic",), seeds=2))
+    of = cases[0].of
+    queue = Asked(qdisc="fq_pie", baseline=BASELINES["qdisc"], seeds=2)
+    made = seats(cases, Asked(cc="reno", against=("cubic",), seeds=2) if of == "cc" else queue)
     assert len(made) == sum(case.test is not None for case in cases)
     for each in made:
-        assert set(each.runs) == set(SEATS)
-        assert [run.seed for run in each.runs["cc"]] == [1, 2]
-        first, other = each.runs["cc"][0], each.runs["baseline"][0]
-        assert {flow.cc for flow in first.flows} != {flow.cc for flow in other.flows}
+        assert set(each.runs) == {of, "baseline"}
+        assert [run.seed for run in each.runs[of]] == [1, 2]
+        first, other = each.runs[of][0], each.runs["baseline"][0]
+        assert ({flow.cc for flow in first.flows} != {flow.cc for flow in other.flows}) == (of == "cc")
+        assert (first.interfaces != other.interfaces) == (of == "qdisc")
+
+
+def test_the_buffer_of_the_baseline_is_a_bandwidth_delay_product():
+    for case in battery.load(of="qdisc"):
+        if case.test is not None:
+            network = case.test.scenario["network"]
+            rtts = [each["rtt"] for each in (network, *case.test.scenario["flows"]) if "rtt" in each]
+            bottlenecks = network["bottleneck"]
+            one = bottlenecks[0] if isinstance(bottlenecks, list) else bottlenecks
+            rates = [rate for _, rate in one["rate"]] if isinstance(one["rate"], list) else [one["rate"]]
+            rate = max(int(text.removesuffix("mbit")) for text in rates)
+            rtt = max(int(text.removesuffix("ms")) for text in rtts)
+            assert case.bdp == rate * 1000 * rtt // (8 * 1514), case.name
 
 
 def test_the_baseline_itself_has_each_run_once():
@@ -136,6 +152,40 @@ def test_the_requirements_of_l4s_apply_to_those_who_send_ect1(here):
     assert (reno.verdict.word, prague.verdict.word) == (NOT_APPLICABLE, HOLDS)
 
 
+def test_a_queue_that_does_not_isolate_flows_leaves_a_flow_what_datagrams_leave(here):
+    def evaluated(qdisc):
+        found = bakeoff.evaluate(qdisc=qdisc, case=["unresponsive-share"], seeds=2, store="none", jobs=1)
+        [case] = found.cases
+        return found, case
+
+    # Datagrams of 15 Mbit/s are 15.4 with headers, so that 4.6 of 20 Mbit/s are left, less than the limit of 6.75.
+    for qdisc in ("pfifo limit BDP", "pie"):
+        _, case = evaluated(qdisc)
+        assert (case.verdict.word, case.crashed) == (NOT, False)
+        assert 2.5e6 < case.cc.mean < 5e6
+    found, case = evaluated("fq_codel limit BDP")
+    assert case.verdict.word == HOLDS
+    assert case.baseline.mean < 5e6
+    report = record(found)
+    assert (report["of"], report["qdisc"], report["baseline"]) == ("qdisc", "fq_codel limit BDP", "pfifo limit BDP")
+    words = "bakeoff evaluate --qdisc 'fq_codel limit BDP' --case rfc7928/unresponsive-share --seeds 2"
+    assert report["cases"][0]["command"] == words
+    assert "Evaluation of fq_codel limit BDP" in as_html.page(found)
+
+
+def test_the_word_bdp_is_the_number_of_the_case():
+    [case] = battery.select(battery.load(of="qdisc"), ["rfc7928/rtt-560"])
+    [made] = seats([case], Asked(qdisc="fq_codel limit BDP", baseline=BASELINES["qdisc"], seeds=1))
+    # 20 Mbit/s for 560 ms are 924 packets of 1514 bytes.
+    assert "limit 924" in str(made.runs["qdisc"][0].interfaces)
+    assert "pfifo limit 924" in str(made.runs["baseline"][0].interfaces)
+
+
+def test_each_kind_has_its_batteries():
+    assert {case.of for case in battery.load()} == {"cc"}
+    assert {case.of for case in battery.load(of="qdisc")} == {"qdisc"}
+
+
 def test_questions_without_a_run_are_listed(here):
     _, case = one("reno", "rfc9743/attackers")
     assert case.verdict == Verdict(JUDGEMENT, case.case.question)
@@ -152,7 +202,7 @@ def test_the_page_has_a_picture_of_a_finding(here, cli):
 
 def test_the_worst_are_crashes_and_then_the_farthest_from_the_baseline():
     def assessed(name, ours, theirs, *, crashed=False, other=None, word=NOT):
-        case = battery.Case("", name, "", "", "", None, None, "ours", None, False)
+        case = battery.Case("", name, "cc", "", "", "", None, None, "ours", None, False)
         numbers = [None if value is None else Ours(((value,),), "s") for value in (ours, theirs)]
         return Assessed(case, other, Verdict(word), *numbers, crashed=crashed)
 
@@ -179,6 +229,7 @@ def test_an_error_that_is_no_exception_of_a_hook_stays():
         ("    says: s\n", "", "cases[0].says: is missing"),
         ('"{cc}"', "reno", "cases[0] (a).scenario: no flow has the evaluated control"),
         ("    number: goodput(\"one\")\n", "", "cases[0] (a): missing 'number'; expected"),
+        ("    says: s\n", "    says: s\n    bdp: 3\n", "cases[0] (a): 'bdp' is given; expected for queues only"),
         (', of="cc"', "", "cases[0] (a).direction: 'goodput(\"one\")': missing 'of'"),
         ("> 1mbit", "+ 1mbit", "cases[0] (a).direction: 'goodput(\"one\", of=\"cc\") + 1mbit'; expected a comparison"),
         ("    says: s\n", "    says: s\n    kind: needs judgement\n", "cases[0] (a): missing 'question'; expected"),
@@ -238,6 +289,12 @@ def test_a_scenario_of_the_catalog_can_be_named(tmp_path):
         (["reno", "--case", "nothing"], "--case: 'nothing'"),
         (["./gone.py:Mine"], "gone.py"),
         (["reno", "--against", ","], "--against: ','; expected"),
+        ([], "neither CC nor --qdisc; expected one of them"),
+        (["reno", "--qdisc", "pie"], "both CC and --qdisc; expected one of them"),
+        (["--qdisc", "piee"], "did you mean 'pie'"),
+        (["--qdisc", "pie", "--against", "reno"], "--against: only valid with CC"),
+        (["--qdisc", "pie", "--battery", "rfc9743"], "--battery: 'rfc9743' is not about queues"),
+        (["reno", "--battery", "rfc7928"], "--battery: 'rfc7928' is not about congestion controls"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_message(here, cli, words, message):

@@ -1,4 +1,4 @@
-"""`bakeoff.evaluate`: run batteries of cases with a congestion control, and say what it does."""
+"""`bakeoff.evaluate`: run batteries of cases with a congestion control or a queue, and say what it does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bakeoff.engines.patience import patience_s
 from bakeoff.errors import UsageError
 from bakeoff.evaluation import battery
 from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
-from bakeoff.evaluation.seats import Asked, Seats, check_run, seats
+from bakeoff.evaluation.seats import BASELINES, Asked, Seats, check_run, seats
 from bakeoff.results import Request
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ class Plan:
     def request(self) -> Request:
         """The request for campaign.json."""
         asked = self.asked
-        line = {"baseline": asked.baseline, "against": ",".join(asked.against), "seeds": str(asked.seeds)}
+        line = {"qdisc": asked.qdisc} if asked.qdisc else {"against": ",".join(asked.against)}
+        line |= {"baseline": asked.baseline, "seeds": str(asked.seeds)}
         line |= {"battery": ",".join(asked.battery)} if asked.battery else {}
-        return Request(kind="evaluate", patterns=(asked.cc,), line=line)
+        return Request(kind="evaluate", patterns=asked.controls[:1], line=line)
 
     @property
     def estimate_s(self) -> float:
@@ -56,14 +57,15 @@ class Plan:
 
 
 def evaluate(
-    cc: str,
+    cc: str | None = None,
     *,
-    against: Sequence[str] = Asked.against,
+    qdisc: str | None = None,
+    against: Sequence[str] | None = None,
     battery: Sequence[str] = (),
     case: Sequence[str] = (),
     quick: bool = False,
     seeds: int | None = None,
-    baseline: str = Asked.baseline,
+    baseline: str | None = None,
     engine: str = "sim",
     jobs: int | None = None,
     out: Path | str | None = None,
@@ -71,24 +73,52 @@ def evaluate(
     fresh: bool = False,
     note: str | None = None,
 ) -> Evaluation:
-    """Evaluate a congestion control, as `bakeoff evaluate` does.
+    """Evaluate a congestion control or a queue, as `bakeoff evaluate` does.
 
-    `cc`, `baseline` and `against` are controls as a scenario names them: `cubic`, `./mine.py:Mine beta 0.85`. `battery`
-    are names (default: all), `case` globs on BATTERY/ID. `quick` takes the short cases. `seeds` are the repetitions of
-    each run (default 10, with `quick` 5). `out` defaults to a new folder in results/evaluate/. `engine`, `jobs`,
-    `store`, `fresh` and `note` as for `run`. A run of `cc` that fails is a finding. BakeoffError for invalid input.
+    `cc`, `baseline` (default `cubic`) and `against` are controls as a scenario names them: `cubic`, `./mine.py:Mine
+    beta 0.85`. Instead of `cc`, `qdisc` is a queue in tc's syntax, and `baseline` one too (default `pfifo limit BDP`).
+    `battery` are names (default: all for controls or for queues), `case` globs on BATTERY/ID. `quick` takes the short
+    cases. `seeds` are the repetitions of each run (default 10, with `quick` 5). `out` defaults to a new folder in
+    results/evaluate/. `engine`, `jobs`, `store`, `fresh` and `note` as for `run`. A run of what is evaluated that
+    fails is a finding. BakeoffError for invalid input.
     """
     check(
-        "evaluate", cc=("text", cc), against=("texts", against), battery=("texts", battery), case=("texts", case),
-        quick=("flag", quick), seeds=("whole?", seeds), baseline=("text", baseline), engine=("text", engine),
+        "evaluate", cc=("text?", cc), qdisc=("text?", qdisc), against=("texts?", against),
+        battery=("texts", battery), case=("texts", case),
+        quick=("flag", quick), seeds=("whole?", seeds), baseline=("text?", baseline), engine=("text", engine),
         jobs=("whole?", jobs), out=("path?", out), store=("text?", store), fresh=("flag", fresh), note=("text?", note),
     )  # fmt: skip
-    asked = Asked(
-        cc=cc, baseline=baseline, against=tuple(against), battery=tuple(battery), case=tuple(case), quick=quick,
+    asked = ask(
+        cc, qdisc, baseline, against, battery=tuple(battery), case=tuple(case), quick=quick,
         seeds=seeds_of(None if seeds is None else operator.index(seeds), quick=quick),
     )  # fmt: skip
     execution = campaign.Execution(engine=engine, jobs=jobs, store=place(store), fresh=fresh, note=note)
     return evaluated(plan(asked, execution), campaign.new_folder(campaign.EVALUATION) if out is None else Path(out))
+
+
+def ask(
+    cc: str | None,
+    qdisc: str | None,
+    baseline: str | None,
+    against: Sequence[str] | None,
+    *,
+    battery: tuple[str, ...],
+    case: tuple[str, ...],
+    quick: bool,
+    seeds: int,
+) -> Asked:
+    """The request, with the defaults of what is evaluated. UsageError unless it is either a control or a queue."""
+    if bool(cc) == bool(qdisc):
+        raise UsageError(
+            f"evaluate: {'both' if cc else 'neither'} CC {'and' if cc else 'nor'} --qdisc; expected one of them"
+        )
+    if qdisc and against is not None:
+        raise UsageError("--against: only valid with CC, not with --qdisc")
+    return Asked(
+        cc=cc or "", qdisc=qdisc or "", baseline=baseline or BASELINES["qdisc" if qdisc else "cc"],
+        against=Asked.against if against is None else tuple(against), battery=battery, case=case, quick=quick,
+        seeds=seeds,
+    )  # fmt: skip
 
 
 def seeds_of(seeds: int | None, *, quick: bool) -> int:
@@ -105,7 +135,7 @@ def plan(asked: Asked, execution: Execution) -> Plan:
     probe = check_run(asked)
     for why in campaign.accepted([probe], execution.engine)[1].values():
         raise UsageError(f"evaluate: {why}")
-    cases = battery.load(asked.battery)
+    cases = battery.load(asked.battery, asked.of)
     if asked.case:
         cases = battery.select(cases, asked.case)
     elif asked.quick:

@@ -1,4 +1,4 @@
-"""evaluate: what a congestion control does in the cases of documents."""
+"""evaluate: what a congestion control or a queue does in the cases of documents."""
 
 from __future__ import annotations
 
@@ -21,10 +21,21 @@ if TYPE_CHECKING:
 @takes(how=How)
 def evaluate(
     *,
-    cc: Annotated[str, typer.Argument(metavar="CC", help="Congestion control.", autocompletion=complete.cc)],
+    cc: Annotated[
+        str | None, typer.Argument(metavar="CC", help="Congestion control.", autocompletion=complete.cc)
+    ] = None,
+    qdisc: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QDISC", help="Evaluate a queue instead.", autocompletion=complete.qdisc, show_default=False
+        ),
+    ] = None,
     against: Annotated[
-        str, typer.Option(metavar="CC,…", help="Competitors in the cases that have one.")
-    ] = "cubic,reno,bbr,prague",
+        str | None,
+        typer.Option(
+            metavar="CC,…", help="Competitors in the cases that have one.", show_default="cubic,reno,bbr,prague"
+        ),
+    ] = None,
     battery: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Batteries of cases.", show_default="all")
     ] = None,
@@ -37,7 +48,12 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N.", show_default="10, with --quick 5"),
     ] = None,
-    baseline: Annotated[str, typer.Option(metavar="CC", help="Control in the same seat to compare with.")] = "cubic",
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CC|QDISC", help="What to compare with.", show_default="cubic, or the queue pfifo limit BDP"
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/evaluate/TIMESTAMP")] = None,
     html: Annotated[
         Path | None,
@@ -45,10 +61,11 @@ def evaluate(
     ] = None,
     how: How,
 ) -> None:
-    """Evaluate a congestion control by batteries of cases.
+    """Evaluate a congestion control or a queue by batteries of cases.
 
-    Runs the cases of RFC 9743, of RFC 9331 and of slow start, each with the control and with the baseline in its
-    place, and prints a verdict for each clause and the five worst findings. A control that fails is a finding.
+    Runs the cases of RFCs, such as RFC 9743 for controls and RFC 7928 for queues, each with the control or queue and
+    with the baseline in its place. Prints a verdict for each clause and the five worst findings. A run that fails is a
+    finding. BDP in a queue is the number of packets of a bandwidth-delay product.
 
     \b
     Examples:
@@ -56,6 +73,7 @@ def evaluate(
       bakeoff evaluate ./mine.py:Mine --baseline reno --html mine.html
       bakeoff evaluate prague --battery rfc9331 --json | jq .counts
       bakeoff evaluate cubic --case 'rfc9743/loss-*' --seeds 10
+      bakeoff evaluate --qdisc 'fq_pie limit BDP' --html fq_pie.html
     """
     from bakeoff import campaign, files
     from bakeoff.api import do_evaluate
@@ -64,14 +82,13 @@ def evaluate(
     from bakeoff.cli.output import check_page, print_rendered
     from bakeoff.evaluation.as_text import record, text
     from bakeoff.evaluation.assess import reason
-    from bakeoff.evaluation.seats import Asked
 
     if html is not None:
         check_page(html)
     batteries = () if battery is None else _words("--battery", battery)
-    asked = Asked(
-        cc=cc, baseline=baseline, against=_words("--against", against), battery=batteries, case=tuple(case or ()),
-        quick=quick, seeds=do_evaluate.seeds_of(seeds, quick=quick),
+    asked = do_evaluate.ask(
+        cc, qdisc, baseline, None if against is None else _words("--against", against), battery=batteries,
+        case=tuple(case or ()), quick=quick, seeds=do_evaluate.seeds_of(seeds, quick=quick),
     )  # fmt: skip
     plan = do_evaluate.plan(asked, how.execution())
     root = out or campaign.new_folder(campaign.EVALUATION)

@@ -47,9 +47,9 @@ def page(evaluation: Evaluation) -> str:
         environment("bakeoff.evaluation")
         .get_template("evaluation.html.j2")
         .render(
-            title=f"Evaluation of {evaluation.asked.cc}",
+            title=f"Evaluation of {evaluation.asked.subject}",
             counts=as_text.counts(evaluation),
-            cc=evaluation.asked.cc,
+            subject=evaluation.asked.subject,
             baseline=evaluation.asked.baseline,
             lines=[line for line in lines if line.verdict != JUDGEMENT],
             judged=[line for line in lines if line.verdict == JUDGEMENT],

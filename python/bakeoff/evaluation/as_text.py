@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.claims import verdict
 from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE
-from bakeoff.evaluation.seats import Asked
+from bakeoff.evaluation.seats import BASELINES
 from bakeoff.expressions import quantity
 from bakeoff.text.columns import Column
 from bakeoff.text.markup import Block, written
@@ -34,7 +34,7 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
             Column("clause", [clause(each) for each in tested], text=True),
             Column("case", [head(each) for each in tested], text=True),
             Column("verdict", [each.verdict.word for each in tested], text=True),
-            Column(evaluation.asked.cc, [number(each.cc) for each in tested], soft=True),
+            Column(evaluation.asked.subject, [number(each.cc) for each in tested], soft=True),
             Column(evaluation.asked.baseline, [number(each.baseline) for each in tested], soft=True),
             Column("measure", [measure(each) for each in tested], text=True, keep=2),
             Column("reason", [each.verdict.why or "" for each in tested], text=True, keep=1),
@@ -62,7 +62,7 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
 def counts(evaluation: Evaluation) -> str:
     """The first line: how many cases have which verdict."""
     words = ", ".join(f"{count} {_OF_SEVERAL.get(word, word)}" for word, count in evaluation.counts.items())
-    return f"{evaluation.asked.cc}: {words or 'no cases'}"
+    return f"{evaluation.asked.subject}: {words or 'no cases'}"
 
 
 def clause(each: Assessed) -> str:
@@ -93,10 +93,16 @@ def number(ours: Ours | None) -> str:
 def command(evaluation: Evaluation, each: Assessed) -> str:
     """The command that repeats the case."""
     asked = evaluation.asked
-    words = ["bakeoff", "evaluate", asked.cc, "--case", each.case.name]
+    words = [
+        "bakeoff",
+        "evaluate",
+        *(["--qdisc", asked.qdisc] if asked.qdisc else [asked.cc]),
+        "--case",
+        each.case.name,
+    ]
     if each.other is not None:
         words += ["--against", each.other]
-    if asked.baseline != Asked.baseline:
+    if asked.baseline != BASELINES[asked.of]:
         words += ["--baseline", asked.baseline]
     words += ["--seeds", str(asked.seeds)]
     if evaluation.engine != "sim":
@@ -123,7 +129,8 @@ def record(evaluation: Evaluation) -> dict[str, Any]:
     """The report as plain data, numbers in base units."""
     asked = evaluation.asked
     return {
-        "cc": asked.cc,
+        "of": asked.of,
+        asked.of: asked.subject,
         "baseline": asked.baseline,
         "against": list(asked.against),
         "engine": evaluation.engine,
@@ -155,7 +162,7 @@ def _case(evaluation: Evaluation, each: Assessed) -> dict[str, Any]:
         "direction": test.direction.direction.text if test is not None and test.direction.direction else None,
         "measure": test.number.text if test is not None else None,
         "unit": each.cc.unit if each.cc else None,
-        "cc": _number(each.cc),
+        evaluation.asked.of: _number(each.cc),
         "baseline": _number(each.baseline),
         "crashed": each.crashed,
         "command": command(evaluation, each) if test is not None else None,

@@ -15,7 +15,7 @@ from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder
 from bakeoff.claims.verdict import Ours, Verdict
 from bakeoff.errors import MeasureError
-from bakeoff.evaluation.battery import BASELINE, CC
+from bakeoff.evaluation.battery import BASELINE
 
 if TYPE_CHECKING:
     from bakeoff.claims.expression import Expression, Values
@@ -41,15 +41,15 @@ class Assessed:
     verdict: Verdict
     """One of `WORDS`, and why."""
     cc: Ours | None = None
-    """What the case measures of the control; None if it was not measured."""
+    """What the case measures of the control or queue; None if it was not measured."""
     baseline: Ours | None = None
     crashed: bool = False
     path: Path | None = None
-    """The folder of the control's first run."""
+    """The folder of its first run."""
 
     @property
     def distance(self) -> float:
-        """How far the control is from the baseline: 0 for the same number, 1 if one of the two is 0 or infinite."""
+        """How far it is from the baseline: 0 for the same number, 1 if one of the two is 0 or infinite."""
         if self.cc is None or self.baseline is None:
             return 0.0
         ours, theirs = self.cc.mean, self.baseline.mean
@@ -129,10 +129,10 @@ def assess(cases: Sequence[Case], several: Sequence[Seats], outcomes: Outcomes, 
 def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Assessed:
     paths, refused, failed = outcomes.paths, outcomes.refused, outcomes.failed
     assert made.case.test is not None
-    crash = next((failed[run.key] for run in made.runs[CC] if run.key in failed), None)
+    crash = next((failed[run.key] for run in made.runs[made.case.of] if run.key in failed), None)
     number = made.case.test.number
-    ours, theirs = (_measured(number, made, seat, paths, values) for seat in (CC, BASELINE))
-    path = next((paths[run.key] for run in made.runs[CC] if run.key in paths), None)
+    ours, theirs = (_measured(number, made, seat, paths, values) for seat in (made.case.of, BASELINE))
+    path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
     if crash is not None:
         return Assessed(made.case, made.other, Verdict(verdict.NOT, reason(crash)), ours, theirs, True, path)
     if made.applies is not None:

@@ -26,10 +26,19 @@ from bakeoff.scenario.yaml_file import read_yaml
 if TYPE_CHECKING:
     from pathlib import Path
 
+Kind = Literal["cc", "qdisc"]
 CC: Final = "cc"
+QDISC: Final = "qdisc"
+KINDS: Final[tuple[Kind, ...]] = (CC, QDISC)
+"""What a battery evaluates: congestion controls or queues."""
 BASELINE: Final = "baseline"
-SEATS: Final = (CC, BASELINE)
-"""The names of the two runs of a case: with the evaluated control, and with the baseline in its place."""
+_PLURAL: Final = {CC: "congestion controls", QDISC: "queues"}
+
+
+def seats_of(kind: str) -> tuple[str, str]:
+    """The names of the two runs of a case: with what is evaluated, and with the baseline in its place."""
+    return kind, BASELINE
+
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -42,6 +51,8 @@ class HeadText(Model):
     title: Text
     source: Text
     """The document, as a report names it before a clause."""
+    of: Kind = CC
+    """What it evaluates."""
 
 
 class CaseText(Model):
@@ -55,7 +66,9 @@ class CaseText(Model):
     """Of 'needs judgement': what a reviewer must answer."""
     scenario: dict[str, Any] | Text | None = None
     """In the scenario language, or the SUITE/NAME of one in the catalog. `{cc}` is the control, `{other}` a
-    competitor."""
+    competitor, `{qdisc}` the queue."""
+    bdp: Annotated[int, Field(gt=0)] | None = None
+    """Of queues: rate times the largest round trip, in packets of 1514 bytes; `BDP` in the words of a queue."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Values of a catalog scenario that are replaced, as --set does."""
     applies: Text | None = None
@@ -65,7 +78,7 @@ class CaseText(Model):
     shows: Text | None = None
     """The number in words; by default the expression."""
     direction: Text | None = None
-    """The predicate, over `of="cc"` and `of="baseline"`."""
+    """The predicate, over `of="cc"` (or `of="qdisc"`) and `of="baseline"`."""
     holds: Starts = "typical"
     limit: Literal["ours", "document"] = "ours"
     """Who set the limits in `direction`."""
@@ -104,6 +117,8 @@ class Case:
     """File and place inside, for messages."""
     name: str
     """BATTERY/ID."""
+    of: Kind
+    """What it evaluates."""
     source: str
     clause: str
     says: str
@@ -112,6 +127,8 @@ class Case:
     limit: str
     because: str | None
     quick: bool
+    bdp: int | None = None
+    """The bandwidth-delay product of a queue's case [packets]."""
 
     @property
     def takes_other(self) -> bool:
@@ -129,13 +146,18 @@ def names() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
-def load(batteries: Sequence[str] | None = None) -> list[Case]:
-    """The cases of these batteries, or of all. BakeoffError for an unknown one, or an invalid file."""
+def load(batteries: Sequence[str] = (), of: Kind = CC) -> list[Case]:
+    """The cases of these batteries, or of all for this kind. BakeoffError for an unknown one, one of the other kind, or
+    an invalid file."""
     known = names()
-    for name in batteries or ():
+    for name in batteries:
         if name not in known:
             raise EvaluationError(f"--battery: '{name}'{did_you_mean(name, known)}")
-    return [case for name in batteries or known for case in read(folder() / f"{name}.yaml")]
+    found = {name: read(folder() / f"{name}.yaml") for name in batteries or known}
+    for name in batteries:
+        if any(case.of != of for case in found[name]):
+            raise EvaluationError(f"--battery: '{name}' is not about {_PLURAL[of]}; expected a battery that is")
+    return [case for cases in found.values() for case in cases if case.of == of]
 
 
 def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
@@ -173,22 +195,24 @@ def _case(text: CaseText, head: HeadText, place: str) -> Case:
     return Case(
         place=place,
         name=f"{head.name}/{text.id}",
+        of=head.of,
         source=head.source,
         clause=text.clause,
         says=text.says,
         question=text.question,
-        test=_test(text, place),
+        test=_test(text, head.of, place),
         limit=text.limit,
         because=text.because,
         quick=text.quick,
+        bdp=text.bdp,
     )
 
 
-def _test(text: CaseText, place: str) -> Test | None:
+def _test(text: CaseText, of: Kind, place: str) -> Test | None:
     if text.kind == "needs judgement":
         if text.question is None:
             raise EvaluationError(f"{place}: missing 'question'; expected what a reviewer must answer")
-        for key in ("scenario", "direction", "number", "applies", "shows"):
+        for key in ("scenario", "direction", "number", "applies", "shows", "bdp"):
             if getattr(text, key) is not None:
                 raise EvaluationError(f"{place}.{key}: only valid of kind 'case', not of 'needs judgement'")
         return None
@@ -199,30 +223,32 @@ def _test(text: CaseText, place: str) -> Test | None:
         raise EvaluationError(f"{place}: missing '{lacking}'; expected 'scenario', 'direction' and 'number'")
     if text.set and not isinstance(text.scenario, str):
         raise EvaluationError(f"{place}.set: only valid with the name of a scenario of the catalog")
-    if "{cc}" not in str((text.scenario, text.set)):
-        raise EvaluationError(
-            f"{place}.scenario: no flow has the evaluated control; expected a flow with 'cc: \"{{cc}}\"'"
-        )
+    if f"{{{of}}}" not in str((text.scenario, text.set)):
+        lacks = "flow has the evaluated control" if of == CC else "bottleneck has the evaluated queue"
+        raise EvaluationError(f"{place}.scenario: no {lacks}; expected one with '{of}: \"{{{of}}}\"'")
+    if (text.bdp is None) != (of == CC):
+        raise EvaluationError(f"{place}: 'bdp' is {'missing' if of == QDISC else 'given'}; expected for queues only")
     number = _expression(text.number, (), f"{place}.number")
     if number.unit == TRUTH or not number.calls:
         raise EvaluationError(f"{place}.number: '{text.number}'; expected a measure, such as goodput(1)")
     return Test(
         scenario=text.scenario,
         settings=text.set,
-        applies=None if text.applies is None else _statement(text.applies, "any", f"{place}.applies"),
-        direction=_statement(text.direction, text.holds, f"{place}.direction"),
+        applies=None if text.applies is None else _statement(text.applies, of, "any", f"{place}.applies"),
+        direction=_statement(text.direction, of, text.holds, f"{place}.direction"),
         number=number,
         shows=text.shows or number.text,
     )
 
 
-def _statement(text: str, holds: Starts, place: str) -> Statement:
-    expression = _expression(text, SEATS, place)
+def _statement(text: str, of: Kind, holds: Starts, place: str) -> Statement:
+    expression = _expression(text, seats_of(of), place)
     if expression.unit != TRUTH or not expression.calls:
-        raise EvaluationError(f"{place}: '{text}'; expected a comparison of measures, such as jain(of=\"cc\") > 0.9")
+        example = f'jain(of="{of}") > 0.9'
+        raise EvaluationError(f"{place}: '{text}'; expected a comparison of measures, such as {example}")
     return Statement(
         place=place,
-        runs=tuple(Wanted(seat, seat, {}) for seat in SEATS),
+        runs=tuple(Wanted(seat, seat, {}) for seat in seats_of(of)),
         share=1.0,
         direction=expression,
         size=None,

@@ -1,14 +1,15 @@
-"""The runs of cases: with the evaluated control in its seat, and with the baseline there."""
+"""The runs of cases: with the evaluated control or queue in its seat, and with the baseline there."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.claims.required_runs import RequiredRuns, expressions
 from bakeoff.errors import BakeoffError, EvaluationError, MeasureError
-from bakeoff.evaluation.battery import BASELINE, CC
+from bakeoff.evaluation.battery import BASELINE, CC, QDISC
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
 from bakeoff.scenario.observe import observe
@@ -19,19 +20,25 @@ from bakeoff.scenario.yaml_file import read_yaml
 
 if TYPE_CHECKING:
     from bakeoff.claims.expression import Call
-    from bakeoff.evaluation.battery import Case, Test
+    from bakeoff.evaluation.battery import Case, Kind, Test
     from bakeoff.scenario import Run
 
 OTHER: Final = "other"
 """The axis of competitors."""
+BASELINES: Final[Mapping[str, str]] = {CC: "cubic", QDISC: "pfifo limit BDP"}
+"""What is compared with by default. RFC 7928, section 4.3.1: a drop-tail queue of one bandwidth-delay product."""
+_BDP: Final = re.compile(r"\bBDP\b")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What is evaluated, and how."""
 
-    cc: str
-    baseline: str = "cubic"
+    cc: str = ""
+    """The control; empty if a queue is evaluated."""
+    qdisc: str = ""
+    """The queue, in tc's syntax; `BDP` is the number of packets of a bandwidth-delay product."""
+    baseline: str = BASELINES[CC]
     against: tuple[str, ...] = ("cubic", "reno", "bbr", "prague")
     battery: tuple[str, ...] = ()
     """Names of batteries; all if empty."""
@@ -40,15 +47,30 @@ class Asked:
     quick: bool = False
     seeds: int = 10
 
+    @property
+    def of(self) -> Kind:
+        """Which kind is evaluated."""
+        return QDISC if self.qdisc else CC
+
+    @property
+    def subject(self) -> str:
+        """What is evaluated."""
+        return self.qdisc or self.cc
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The controls that the request names."""
+        return () if self.qdisc else (self.cc, self.baseline, *self.against)
+
 
 @dataclass(frozen=True, eq=False)
 class Seats:
-    """The repetitions of a case with each control, beside one competitor if the case has one."""
+    """The repetitions of a case with each control or queue, beside one competitor if the case has one."""
 
     case: Case
     other: str | None
     runs: dict[str, list[Run]]
-    """By the seat, `cc` and `baseline`; the same ones if the baseline is evaluated."""
+    """By the seat, `cc` or `qdisc` and `baseline`; the same ones if the baseline is evaluated."""
 
     @property
     def direction(self) -> RequiredRuns:
@@ -69,15 +91,26 @@ class Seats:
 
 
 def check_run(asked: Asked) -> Run:
-    """A run that has every control, for an engine to accept. BakeoffError for a control that no scenario accepts."""
-    controls = dict.fromkeys((asked.cc, asked.baseline, *asked.against))
+    """A run that has every control, or both queues, for an engine to accept. BakeoffError for one that no scenario
+    accepts."""
+    controls = dict.fromkeys(asked.controls or ("cubic",))
+    queues = [asked.qdisc, asked.baseline] if asked.qdisc else ["pfifo"]
+    boxes = [f"m{number}" for number in range(len(queues))]
     document = {
         "duration": "1s",
-        "network": {"path": ["cli", "mid", "srv"], "rtt": "20ms", "bottleneck": {"rate": "10mbit", "qdisc": "pfifo"}},
+        "network": {
+            "path": ["cli", *boxes, "srv"],
+            "delay": {"at": boxes[0]},
+            "rtt": "20ms",
+            "bottleneck": [
+                {"at": box, "rate": "10mbit", "qdisc": _escaped(_with_bdp(queue, 100))}
+                for box, queue in zip(boxes, queues, strict=True)
+            ],
+        },
         "flows": [{"cc": _escaped(each), "name": f"flow{number}"} for number, each in enumerate(controls)],
     }
     return from_document(
-        document, path="evaluate", suite=OWN, default_name="controls", typed=frozenset(controls)
+        document, path="evaluate", suite=OWN, default_name="probe", typed=frozenset(asked.controls)
     ).resolve({}, 1)
 
 
@@ -95,11 +128,11 @@ def seats(cases: Sequence[Case], asked: Asked) -> list[Seats]:
 
 def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
     document, path = _document(case, test)
-    controls = {CC: asked.cc}
-    if asked.baseline != asked.cc:
-        controls[BASELINE] = asked.baseline
+    seated: dict[str, str] = {case.of: _with_bdp(asked.subject, case.bdp)}
+    if asked.baseline != asked.subject:
+        seated[BASELINE] = _with_bdp(asked.baseline, case.bdp)
     others = list(dict.fromkeys(asked.against)) if case.takes_other else [None]
-    axes: dict[str, Any] = {"cc": {seat: _escaped(cc) for seat, cc in controls.items()}}
+    axes: dict[str, Any] = {case.of: {seat: _escaped(words) for seat, words in seated.items()}}
     if case.takes_other:
         axes[OTHER] = {_label(other): _escaped(other) for other in others if other is not None}
     document |= {
@@ -111,7 +144,7 @@ def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
     try:
         scenario = from_document(
             document, path=path, suite=OWN, default_name="case", settings=None,
-            typed=frozenset((asked.cc, asked.baseline, *asked.against)),
+            typed=frozenset(asked.controls),
         )  # fmt: skip
         several = expand(scenario, seeds=asked.seeds)
     except BakeoffError as error:
@@ -121,8 +154,8 @@ def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
         runs: dict[str, list[Run]] = {}
         for run in several:
             if other is None or run.point[OTHER] == _label(other):
-                runs.setdefault(run.point["cc"], []).append(run)
-        runs.setdefault(BASELINE, runs[CC])
+                runs.setdefault(run.point[case.of], []).append(run)
+        runs.setdefault(BASELINE, runs[case.of])
         made = Seats(case, other, runs)
         _check(made)
         found.append(_traced(made))
@@ -174,5 +207,9 @@ def _label(cc: str) -> str:
     return "_".join(cc.replace("/", "_").replace("{", "").replace("}", "").split())
 
 
-def _escaped(cc: str) -> str:
-    return cc.replace("{", "{{").replace("}", "}}")
+def _with_bdp(words: str, bdp: int | None) -> str:
+    return words if bdp is None else _BDP.sub(str(bdp), words)
+
+
+def _escaped(words: str) -> str:
+    return words.replace("{", "{{").replace("}", "}}")
