@@ -38,6 +38,15 @@ def test_the_name_tells_what_the_template_does_not(tmp_path):
     assert [run.key for run in chosen(path, "vary.cc=[bbr]", "seeds=2")] == ["local/x/x-bbr", "local/x/x-bbr~seed2"]
 
 
+def test_an_axis_is_set_by_its_name(tmp_path):
+    path = write(tmp_path, TEXT)
+    assert [run.run for run in chosen(path, "cc=[bbr, dctcp]")] == ["x-bbr", "x-dctcp"]
+    [one] = catalog.select("linux/single", only="*-pfifo-20ms", settings=parse_settings(["cc=vegas alpha 3"]))
+    assert one.run == "vegas alpha 3-pfifo-20ms"
+    with pytest.raises(BakeoffError, match="unknown key 'cd'"):
+        chosen(path, "cd=bbr")
+
+
 def test_runs_whose_settings_differ_have_names_that_differ(tmp_path):
     path = write(tmp_path, TEXT.replace("[reno, cubic]", "{one: reno, two: cubic}"))
     # a value behind a label does not show in the label

@@ -15,7 +15,7 @@ from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.matrix import Point
 from bakeoff.scenario.run import Run, run_key
 from bakeoff.scenario.scenario import Scenario, load, open_file, runs_at
-from bakeoff.scenario.settings import Settings, axis_of
+from bakeoff.scenario.settings import Settings, axis_of, of_axes
 from bakeoff.scenario.shipped import root
 
 __all__ = ["Entry", "named", "names", "one", "root", "scenarios", "select"]
@@ -249,6 +249,7 @@ def _of_catalog(
 
 def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tuple[Scenario, list[Point]]:
     """A scenario of the catalog with settings, and of its points those of the same names, or all if all were chosen."""
+    settings = of_axes(scenario.document, settings)
     changed = open_file(Path(scenario.path), settings=settings)
     runs_at(changed, changed.points, seeds=1)  # the whole has to be sound, also what is not chosen
     if len(points) == len(scenario.points):

@@ -19,7 +19,7 @@ from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
-from bakeoff.scenario.settings import Settings, label, labels, name_of, typed, with_settings
+from bakeoff.scenario.settings import Settings, label, labels, name_of, of_axes, typed, with_settings
 from bakeoff.scenario.shipped import profile_of, with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
@@ -179,6 +179,7 @@ def from_document(
     settings = settings or {}
     with _at(path, settings, data):
         own = {"scenario": default_name, **with_profile(data)}
+        settings = of_axes(own, settings)
         document = with_settings(own, settings)
         known = list(Document.model_fields)
         for key in document:

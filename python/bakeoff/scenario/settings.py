@@ -12,6 +12,7 @@ from bakeoff.errors import ScenarioError
 from bakeoff.scenario import python_cc
 from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.error import DocumentError, did_you_mean, quoted
+from bakeoff.scenario.language import Document
 from bakeoff.scenario.yaml_file import parse_value
 
 _TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
@@ -57,6 +58,16 @@ def with_settings(document: Mapping[str, Any], settings: Settings) -> dict[str, 
         if str(flow.get("name")) == name and not _is_used(changed, name):
             del flow["name"]
     return changed
+
+
+def of_axes(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """The settings with the name of an axis, `cc`, as its place, `vary.cc`; keys of a scenario's own stay."""
+    axes = document.get("vary")
+    own = axes if isinstance(axes, dict) else {}
+    return {
+        f"vary.{key}" if key in own and key not in document and key not in Document.model_fields else key: value
+        for key, value in settings.items()
+    }
 
 
 def axis_of(document: Mapping[str, Any], key: str) -> str | None:
