@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bakeoff import extension
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ __all__ = [
     "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "evaluate", "import_",
     "load", "measured", "run", "sweep", "trace", "verify",
 ]  # fmt: skip
+
+
+extension.choose()
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

@@ -135,6 +135,10 @@ class ClaimError(BakeoffError):
     """A claim, an expression of measures, a reference, or a comparison with one."""
 
 
+class CrateError(BakeoffError):
+    """A crate with congestion controls that cannot be built."""
+
+
 class EvaluationError(BakeoffError):
     """A battery of cases, or an evaluation of a congestion control."""
 

@@ -1,7 +1,7 @@
 //! A Python object as a congestion control: each hook is a call of its method of the same name, if it has one.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bakeoff_sim::Registry;
 use bakeoff_sim::cc::sock::{CaState, TcpSock};
@@ -16,6 +16,18 @@ use crate::sock::{Sample, Sock};
 pub type Failure = Arc<Mutex<Option<(String, PyErr)>>>;
 
 type Method = Option<Py<PyAny>>;
+
+/// What makes the congestion controls of a crate known with which this extension was built.
+pub static REGISTER: OnceLock<fn(&mut Registry)> = OnceLock::new();
+
+/// The controls of that crate.
+pub fn registered() -> Registry {
+    let mut registry = Registry::default();
+    if let Some(register) = REGISTER.get() {
+        register(&mut registry);
+    }
+    registry
+}
 
 /// One flow's module. After an error no hook is called any more, and the run ends soon.
 pub struct PythonCc {
@@ -38,12 +50,12 @@ pub struct PythonCc {
     ect1: bool,
 }
 
-/// The modules by name: what a flow's `cc` says, and a class that takes no arguments.
+/// The crate's controls, and the modules by name: what a flow's `cc` says, and a class that takes no arguments.
 ///
 /// # Errors
 /// A key that is no string.
 pub fn registry(modules: Option<&Bound<'_, PyDict>>, failure: &Failure) -> PyResult<Registry> {
-    let mut registry = Registry::default();
+    let mut registry = registered();
     for (name, class) in modules.into_iter().flatten() {
         let (name, class, failure) = (name.extract::<String>()?, class.unbind(), failure.clone());
         registry.register(&name, move |words, _| {

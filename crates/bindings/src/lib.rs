@@ -1,4 +1,7 @@
 //! The thin PyO3 layer: no logic.
+//!
+//! Without the feature `module` it is a library: `bakeoff with` builds an extension of it and of a crate that has
+//! congestion controls.
 
 mod cc;
 mod sock;
@@ -8,7 +11,7 @@ use bakeoff_document::qdisc::kinds;
 use bakeoff_document::run;
 use bakeoff_sim::qdisc::{Env, Queue, replay};
 use bakeoff_sim::record::series::{Name, Series};
-use bakeoff_sim::{Budget, SimError};
+use bakeoff_sim::{Budget, Registry, SimError};
 use cc::Failure;
 use numpy::IntoPyArray;
 use pyo3::create_exception;
@@ -173,10 +176,13 @@ fn qdisc_replay(py: Python<'_>, document: &str) -> PyResult<String> {
     serde_json::to_string(&replayed).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// The congestion controls that the simulator models.
+/// The congestion controls that the simulator models, and those of a crate.
 #[pyfunction]
-fn congestion_controls() -> Vec<&'static str> {
-    bakeoff_sim::cc::NAMES.to_vec()
+fn congestion_controls() -> Vec<String> {
+    let known = bakeoff_sim::cc::NAMES.iter().copied();
+    let own = cc::registered();
+    let added = own.names().filter(|name| !bakeoff_sim::cc::NAMES.contains(name));
+    known.chain(added).map(str::to_owned).collect()
 }
 
 /// Runs a packetdrill script; the report as JSON.
@@ -188,8 +194,18 @@ fn packetdrill(py: Python<'_>, script: &str) -> PyResult<String> {
 }
 
 /// `bakeoff._sim`
+#[cfg(feature = "module")]
 #[pymodule]
 fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fill(module, |_| {})
+}
+
+/// Puts into `module` what `bakeoff._sim` has; `register` makes congestion controls known besides the simulator's.
+///
+/// # Errors
+/// What Python raises.
+pub fn fill(module: &Bound<'_, PyModule>, register: fn(&mut Registry)) -> PyResult<()> {
+    cc::REGISTER.get_or_init(|| register);
     module.add("HookError", module.py().get_type::<HookError>())?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;

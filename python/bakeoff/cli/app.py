@@ -33,6 +33,7 @@ from bakeoff.cli import (
     table,
     trace,
     verify,
+    with_,
 )
 from bakeoff.cli.command import Group, add
 
@@ -46,6 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "color": True},
 )
 add(app, duel.duel, run.run, sweep.sweep, verify.verify, advise.advise, evaluate.evaluate, shell.shell, section="Run")
+add(app, with_.with_, section="Run", before_command=True)
 add(app, catalog.list_, suites.suites, catalog.show, section="Catalog")
 add(app, table.table, table.report, plot.plot, site.site, serve.serve, render.render, trace.trace, section="Look")
 add(app, compare.compare, diff.diff, reproduce.reproduce, section="Compare")

@@ -11,15 +11,19 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 
-def add(app: typer.Typer, *functions: Callable[..., None], section: str = "Commands") -> None:
+def add(
+    app: typer.Typer, *functions: Callable[..., None], section: str = "Commands", before_command: bool = False
+) -> None:
     """Make functions commands of `app`, named as they are: `list_` is `list`, and `fetch_source` is `fetch-source`.
 
-    `section` is the heading in the help of `app` under which they are listed.
+    `section` is the heading in the help of `app` under which they are listed. `before_command`: from the second
+    argument on, all words are of another command.
     """
+    settings = {"ignore_unknown_options": True, "allow_interspersed_args": False} if before_command else None
     for function in functions:
         kind = type("Command", (Command,), {"function": staticmethod(function), "section": section})
         name = function.__name__.rstrip("_").replace("_", "-")
-        app.command(name, cls=kind, help=getdoc(function))(_nothing)
+        app.command(name, cls=kind, help=getdoc(function), context_settings=settings)(_nothing)
 
 
 def _nothing() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from bakeoff import tc
+from bakeoff import extension, tc
 from bakeoff.engines import Outcome, controls, only_kernel_runs_programs, place
 from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError, UserCodeError
 from bakeoff.results import layout, packed_captures, write_json, write_parts
@@ -110,10 +110,10 @@ class Simulator:
             raise
 
     def versions(self) -> dict[str, str]:
-        """The simulator is part of the package and has its version."""
+        """The simulator is part of the package and has its version; with a crate's controls also its own digest."""
         from bakeoff.version import version
 
-        return {"bakeoff": version()}
+        return {"bakeoff": version()} | extension.version()
 
     def estimate_s(self, run: Run) -> float:
         """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""

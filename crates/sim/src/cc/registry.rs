@@ -28,6 +28,11 @@ impl Registry {
         self.0.insert(name.to_owned(), Box::new(boxed));
     }
 
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Makes the module that `text` names, if it is known here. A name may hold spaces, as a path does.
     pub(super) fn make(&self, text: &str, env: CcEnv) -> Result<Result<Made, CcError>, CcEnv> {
         let named = |name: &str| {
