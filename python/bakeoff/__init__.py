@@ -36,13 +36,14 @@ if TYPE_CHECKING:
         sweep,
         trace,
         verify,
+        worst,
     )
 
     __version__: str
 
 __all__ = [
     "BakeoffError", "Compared", "Result", "Results", "__version__", "advise", "compare", "duel", "evaluate", "import_",
-    "load", "measured", "run", "sweep", "trace", "verify",
+    "load", "measured", "run", "sweep", "trace", "verify", "worst",
 ]  # fmt: skip
 
 

@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     from bakeoff.api.do_sweep import sweep
     from bakeoff.api.do_trace import trace
     from bakeoff.api.do_verify import verify
+    from bakeoff.api.do_worst import worst
     from bakeoff.api.result import Result, Results, import_, load, measured
 
 __all__ = [
     "Compared", "Result", "Results", "advise", "compare", "duel", "evaluate", "import_", "load", "measured", "run",
-    "sweep", "trace", "verify",
+    "sweep", "trace", "verify", "worst",
 ]  # fmt: skip
 
 _MODULE_OF: Final = {
     "Result": "result", "Results": "result", "load": "result", "measured": "result", "duel": "do_runs",
     "run": "do_runs", "sweep": "do_sweep", "verify": "do_verify", "advise": "do_advise",
     "import_": "result", "Compared": "do_compare", "compare": "do_compare",
-    "trace": "do_trace", "evaluate": "do_evaluate",
+    "trace": "do_trace", "evaluate": "do_evaluate", "worst": "do_worst",
 }  # fmt: skip
 
 

@@ -59,6 +59,18 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="Also write the report as an HTML page.", show_default=False),
     ] = None,
+    worst: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE",
+            help="Search for the case in which starvation, own, delay, loss, fairness or an expression is worst.",
+            show_default=False,
+        ),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option("--runs", metavar="N", help="Maximum number of runs of --worst.", show_default="2000"),
+    ] = None,
     how: How,
 ) -> None:
     """Evaluate a congestion control or a queue by batteries of cases.
@@ -74,6 +86,7 @@ def evaluate(
       bakeoff evaluate prague --battery rfc9331 --json | jq .counts
       bakeoff evaluate cubic --case 'rfc9743/loss-*' --seeds 10
       bakeoff evaluate --qdisc 'fq_pie limit BDP' --html fq_pie.html
+      bakeoff evaluate bbr --worst starvation --against cubic,reno
     """
     from bakeoff import campaign, files
     from bakeoff.api import do_evaluate
@@ -83,11 +96,20 @@ def evaluate(
     from bakeoff.evaluation.as_text import record, text
     from bakeoff.evaluation.assess import reason
 
+    competitors = None if against is None else _words("--against", against)
+    if worst is not None:
+        from bakeoff.cli.worst import search
+
+        given = {"--qdisc": qdisc, "--battery": battery, "--case": case, "--quick": quick or None, "--html": html}
+        search(cc, worst, competitors, baseline, seeds=seeds, runs=most, out=out, how=how, given=given)
+        return
+    if most is not None:
+        raise UsageError("--runs: only valid with --worst")
     if html is not None:
         check_page(html)
     batteries = () if battery is None else _words("--battery", battery)
     asked = do_evaluate.ask(
-        cc, qdisc, baseline, None if against is None else _words("--against", against), battery=batteries,
+        cc, qdisc, baseline, competitors, battery=batteries,
         case=tuple(case or ()), quick=quick, seeds=do_evaluate.seeds_of(seeds, quick=quick),
     )  # fmt: skip
     plan = do_evaluate.plan(asked, how.execution())
