@@ -16,7 +16,9 @@ from bakeoff.measure.over_time import (
     convergence,
     meeting,
     oscillations,
+    overshoot,
     recovery,
+    rise,
     smoothed,
     spike,
     spike_after,
@@ -65,6 +67,53 @@ def test_meeting_is_when_the_later_flow_first_has_as_much():
     one, two = rate(9, 8, 6, 4, 6), rate(1, 3, 5, 6, 2)
     assert meeting(one, two, 1.0) == 4 - 1
     assert meeting(one, rate(1, 1, 1, 1, 1), 1.0) == inf
+
+
+def test_the_rise_is_when_the_rate_is_reached_and_kept():
+    # Bytes in each second until 10 s: 0, 90, 100, 20, 60, 90, 100, 100, 100, 100, from the flow's start at 0.
+    counted = np.arange(1.0, 11), np.cumsum(array(0, 90, 100, 20, 60, 90, 100, 100, 100, 100))
+    target = 8 * 90
+    # The second from 1 to 2 s has 90, the next one 100, that after it 20: 90 is kept from 1 to 2 s, and from 5 to 9 s.
+    assert rise(counted, 0.0, target, 1.0, 0.0) == 1
+    assert rise(counted, 0.0, target, 1.0, 1.0) == 1
+    assert rise(counted, 0.0, target, 1.0, 1.5) == 5
+    assert rise(counted, 0.0, target, 1.0, 4.0) == 5
+    assert rise(counted, 0.0, target, 1.0, 4.5) == inf
+    assert rise(counted, 0.0, 8 * 101, 1.0, 0.0) == inf
+    # Over two seconds: 95 from 1 to 3 s, 60 from 2 to 4 s.
+    assert rise(counted, 0.0, target, 2.0, 0.0) == 1
+    assert rise(counted, 0.0, target, 2.0, 1.0) == 5
+    # Counted from 1 s on, of what came since.
+    assert rise(counted, 1.0, target, 1.0, 0.0) == 0
+    with pytest.raises(MeasureError, match="no 11 s of 'received' samples after 0 s"):
+        rise(counted, 0.0, target, 11.0, 0.0)
+
+
+def test_the_overshoot_is_what_is_dropped_until_an_rtt_after_slow_start():
+    drops = np.arange(1.0, 7), array(3, 3, 40, 55, 56, 90)
+    # ssthresh has its first sample at 3.5 s: with an RTT of 1 s 55 are dropped by then, 3 of them before the flow.
+    ends = array(3.5, 4), array(20, 20)
+    never = array(), array()
+    assert overshoot(ends, drops, 0.0, 1.0) == 55
+    assert overshoot(ends, drops, 1.0, 1.0) == 52
+    assert overshoot(ends, drops, 1.0, 2.0) == 53
+    # What was known before the flow is of another one; without an end all counts.
+    assert overshoot((array(0.5), array(20)), drops, 1.0, 1.0) == 87
+    assert overshoot(never, drops, 0.0, 1.0) == 90
+    with pytest.raises(MeasureError, match=r"no 'drops' samples up to 0\.7 s"):
+        overshoot((array(0.5), array(20)), drops, 0.0, 0.2)
+
+
+def test_rise_and_overshoot_of_a_run():
+    # 25 Mbit/s are the fair share of two flows of 50 Mbit/s: 45.7 has it at once, 1.9 never. 2 packets were dropped.
+    run = synthetic.made((45.7e6, 1.9e6))
+    assert measured(run, 'rise("prague")') == 0
+    assert measured(run, 'rise("cubic")') == inf
+    assert measured(run, 'rise("cubic", ratio=0.075)') == 0  # 1.875 Mbit/s
+    assert measured(run, 'overshoot("cubic")') == 2
+    alone = synthetic.made((45.7e6,), flows=(("cubic", "cubic"),))
+    assert measured(alone, "rise(1)") == 0  # 45 of 50
+    assert measured(alone, "rise(1, ratio=0.92)") == inf  # 46
 
 
 def test_a_spike_is_the_highest_stretch_without_a_break():

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.plots import against_axis, axes, draw, heatmap, points
+from bakeoff.plots import against_axis, axes, contours, draw, heatmap, points
 from bakeoff.tables import label_order
 from synthetic import made
 
@@ -98,6 +98,27 @@ def test_a_heat_map_has_a_cell_per_point():
 
 def test_a_missing_point_is_an_empty_cell():
     assert "none" in {text.get_text() for text in heatmap.heatmap(one(matrix()[:-1])).axes[0].texts}
+
+
+def test_several_measures_have_a_panel_each(monkeypatch):
+    taken = {"overshoot(1)": {"pie": 0.0, "red": 24756.0}, "rise(1)": {"pie": 0.0349, "red": 8.47}}
+    monkeypatch.setattr(points, "_taken", lambda result, text: taken[text][result.run.point["qdisc"]])
+    picture = heatmap.heatmap(one(matrix()), "overshoot(1), rise(1)", "rtt", "qdisc")
+    titles = [axes.get_title(loc="left") for axes in picture.axes]
+    assert titles == ["overshoot of slow start [packets]", "time to the fair share [s]"]
+    # A single wide range is logarithmic; colours of 0.0349 and 8.47 s are the ends.
+    assert [{text.get_text() for text in axes.texts} for axes in picture.axes] == [{"0", "25k"}, {"0.035", "8.5"}]
+    drops, rise = (axes.images[0].norm for axes in picture.axes)
+    assert (drops(0.0), drops(24756.0)) == pytest.approx((0.0, 1.0))
+    assert rise(math.sqrt(0.0349 * 8.47)) == pytest.approx(0.5)
+    with pytest.raises(BakeoffError, match="'goodput': several values per run; expected one, as 'goodput"):
+        heatmap.heatmap(one(matrix()), "goodput,rise(1)")
+    third = [made(run=f"{a}{b}{c}", point={"a": a, "b": b, "c": c}) for a in "12" for b in "12" for c in "12"]
+    with pytest.raises(BakeoffError, match="several measures: 'c' varies too; expected two axes"):
+        heatmap.heatmap(one(third), "overshoot(1),rise(1)", "a", "b")
+    monkeypatch.setattr(contours, "MOST_NUMBERS", 5)
+    with pytest.raises(BakeoffError, match="3 x 2 points; expected at most 5"):
+        heatmap.heatmap(one(matrix()), "overshoot(1),rise(1)", "rtt", "qdisc")
 
 
 def test_measures_by_name_and_by_place():

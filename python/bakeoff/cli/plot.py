@@ -71,7 +71,7 @@ def plot(
     measure: Annotated[
         str | None,
         typer.Option(
-            help="For sweep and heatmap: the measure.",
+            help="For sweep and heatmap: the measure; for heatmap also several, with commas between them.",
             show_default="for sweep goodput, for heatmap jain or utilisation",
             autocompletion=complete.measure,
         ),

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 
 from bakeoff.errors import MeasureError
 from bakeoff.measure.catalogue import ANY_SIGN, SHARE
-from bakeoff.measure.delays import distribution, mean_base_rtt
+from bakeoff.measure.delays import base_rtt, distribution, mean_base_rtt
 from bakeoff.measure.marks import resent_share
 from bakeoff.measure.measured_run import MeasuredRun, flow_of
 from bakeoff.measure.over_time import (
     BELOW,
     OVER_S,
+    REACHED,
     SMOOTH_S,
     WITHIN_S,
     long_flows,
     oscillations,
+    overshoot,
     recovery,
+    rise,
     spike,
     spike_after,
     starvation,
@@ -27,6 +30,8 @@ from bakeoff.measure.registration import Edge, Take, family, known, measure, sta
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
+    from bakeoff.results.summary import RatedQueue
+    from bakeoff.scenario.run import Flow
 
 RFC3550 = "RFC 3550, section 6.4.1"
 
@@ -264,6 +269,60 @@ def _recovery(
 ) -> float:
     time, delay, own = run.delays(name, run.whole(after, end))
     return recovery(time, delay, after, own if base is None else base, within)
+
+
+@measure(
+    "rise", "flow", "s", "time to the fair share",
+    "time from the flow's start until its goodput over the following `smooth` (two base RTTs) stays for `hold` (ten) "
+    "at `ratio` of its fair share or above, which is the bottleneck's rate over the number of long flows there; "
+    "infinite if it never does",
+    needs=("received",), seconds=True, may_never=True,
+)  # fmt: skip
+def _rise(
+    run: MeasuredRun,
+    flow: str | int,
+    *,
+    ratio: float = REACHED,
+    smooth: float | None = None,
+    hold: float | None = None,
+    begin: Edge = None,
+    end: Edge = None,
+) -> float:
+    own = flow_of(run.document, flow)
+    beside = {each.name for each in run.beside(own)}
+    share = _narrow(run, own).rate_bps / (1 + sum(each.name in beside for each in long_flows(run.document)))
+    counted = run.samples.of("flow", own.name, "received", run.whole(None, end))
+    rtt = base_rtt(run.document, own)
+    over, held = 2 * rtt if smooth is None else smooth, 10 * rtt if hold is None else hold
+    return rise(counted, own.start_s if begin is None else begin, ratio * share, over, held)
+
+
+@measure(
+    "overshoot", "flow", "packet", "overshoot of slow start",
+    "drops at the flow's bottleneck, of all flows, from its start until a base RTT after the end of its slow start, "
+    "the first sample with an `ssthresh`",
+    needs=("ssthresh", "drops"),
+)  # fmt: skip
+def _overshoot(run: MeasuredRun, flow: str | int) -> float:
+    own = flow_of(run.document, flow)
+    queues = _narrow(run, own).queues
+    if len(queues) != 1:
+        raise MeasureError(f"flow '{own.name}' has {len(queues)} queues at its bottleneck; expected 1")
+    drops = run.samples.of("queue", queues[0], "drops")
+    try:
+        ssthresh = run.samples.of("flow", own.name, "ssthresh")
+    except MeasureError:
+        ssthresh = drops[0][:0], drops[1][:0]
+    return overshoot(ssthresh, drops, own.start_s, base_rtt(run.document, own))
+
+
+def _narrow(run: MeasuredRun, flow: Flow) -> RatedQueue:
+    """The flow's bottleneck. MeasureError if it has none, as on machines without a rate."""
+    where = run.of_flow(flow.name).bottleneck
+    found = [each for each in run.summary.rated if where in (each.queue, each.hop) and flow.name in each.flows]
+    if not found:
+        raise MeasureError(f"flow '{flow.name}' has no bottleneck with a rate")
+    return found[0]
 
 
 def _cwnd(of: str) -> Take:

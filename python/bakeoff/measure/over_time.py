@@ -87,6 +87,51 @@ def meeting(one: tuple[Array, Array], other: tuple[Array, Array], start_s: float
     return max(float(times[met[0]]) - start_s, 0.0) if len(met) else inf
 
 
+REACHED: Final = 0.9
+
+
+def rise(counted: tuple[Array, Array], start_s: float, target_bps: float, over_s: float, hold_s: float) -> float:
+    """Seconds from `start_s` until the flow's payload rate reaches `target_bps` and stays for `hold_s`; inf if never.
+
+    min { t - start : 8 (r(u + over) - r(u)) >= target * over for all u from t to t + hold }, with t and u at start and
+    at the samples up to `over` before the last one, where r is the cumulative `received` [byte] of `counted`, taken as
+    linear between samples. The mean is of what follows u, so that a flow that is at once as fast as it gets has 0. The
+    result is as coarse as the samples. Source: the rise time of control theory. Raises MeasureError for no such t.
+    """
+    import numpy as np
+
+    time, received = counted
+    after = time > start_s
+    known = np.concatenate([[start_s], time[after]])
+    total = np.concatenate([received[~after][-1:] if (~after).any() else [0.0], received[after]])
+    at = known[known + over_s <= known[-1] + 1e-9]
+    if not len(at) or over_s <= 0:
+        raise MeasureError(f"no {over_s:g} s of 'received' samples after {start_s:g} s")
+    got = np.interp(at + over_s, known, total) - np.interp(at, known, total)
+    slow = np.flatnonzero(8 * got < target_bps * over_s)
+    for first, last in zip([0, *(slow + 1).tolist()], [*(slow - 1).tolist(), len(at) - 1], strict=True):
+        if first <= last and at[last] - at[first] >= hold_s - 1e-9:
+            return float(at[first]) - start_s
+    return inf
+
+
+def overshoot(ssthresh: tuple[Array, Array], drops: tuple[Array, Array], start_s: float, rtt_s: float) -> float:
+    """Packets dropped from `start_s` until one base RTT after slow start; an integer.
+
+    Slow start ends at the first sample of `ssthresh`, which has none while it is infinite; without one it lasts to the
+    end. Until an RTT later packets reach the queue that were sent before. `drops` is cumulative, and counted at the
+    last sample up to then. Raises MeasureError if `drops` has no sample by then.
+    """
+    ends = ssthresh[0][ssthresh[0] > start_s]
+    until = ends[0] + rtt_s if len(ends) else inf
+    time, count = drops
+    inside = count[time <= until]
+    if not len(inside):
+        raise MeasureError(f"no 'drops' samples up to {until:g} s")
+    before = count[time <= start_s]
+    return float(inside[-1] - (before[-1] if len(before) else 0.0))
+
+
 def _together(one: tuple[Array, Array], other: tuple[Array, Array], start_s: float) -> tuple[Array, Array, Array]:
     """Both rates at the times of the second one's samples, from `start_s` on and while both last."""
     import numpy as np

@@ -332,7 +332,8 @@ def _caption(matrix: Matrix, what: Axis) -> list[str]:
     start, end = plotted[0].window
     # An expression may have times of its own: goodput(1, begin="0s", end="60s").
     unless = ", where the measure names no other time" if what.expression else ""
-    notes.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s{unless}")
+    if what.path:
+        notes.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s{unless}")
     return [plain(text) for text in (*notes, *caption.averaged(plotted))]
 
 

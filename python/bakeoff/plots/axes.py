@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import nan
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
 
 
+_ONE_CALL: Final = re.compile(r"\w+\([^()]*\)")
 _LEAST_TOP: Final = 0.1
 _MOST_TOP: Final = 1e4
 """An axis that ends below or above these has the next smaller or larger unit."""
@@ -109,6 +111,16 @@ def axis_of(name: str) -> Axis:
             "flows.*.srtt_s.max, or a claim expression such as 'share(1)'"
         )
     return _axis(name, name, CATALOGUE.of_path(name))
+
+
+def of_one_call(name: str) -> Axis:
+    """As `axis_of`; an expression that is a single measure, `rise(1)`, has the label and the unit of that measure."""
+    found = axis_of(name)
+    measure = CATALOGUE.get(name.partition("(")[0])
+    if not found.expression or measure is None or not _ONE_CALL.fullmatch(name):
+        return found
+    scale, unit = measure.display
+    return replace(found, label=measure.label, scale=scale, unit=unit or "1", may_never=measure.may_never)
 
 
 def values(summary: Summary | Mapping[str, object], measure: Axis) -> dict[str, float]:

@@ -19,6 +19,8 @@ At = tuple[float, float]
 
 LEAST: Final = 4
 """Different values of each axis from which on they are drawn as numbers, and not as so many labels."""
+MOST_NUMBERS: Final = 240
+"""Cells up to which each has its number."""
 _LINES: Final = 6
 """Lines of equal value, about."""
 _SHADES: Final = 100
@@ -93,8 +95,12 @@ def cells(
     rows: Sequence[str],
     *,
     norm: Normalize,
+    narrow: bool = False,
 ) -> None:
-    """Draw a cell for each pair of labels, with its number, and of how many seeds it is if not of all."""
+    """Draw a cell for each pair of labels, with its number, and of how many seeds it is if not of all.
+
+    Where cells are `narrow`, numbers have two digits, and labels stand upright.
+    """
     import numpy as np
 
     from bakeoff.plots.style import plain
@@ -109,16 +115,16 @@ def cells(
         else:
             grid[at] = seen.found["mean"]
             few = "" if seen.whole else f"\n{seen.found['n']} of {seen.of}"
-            texts[at] = _digits(seen.found["mean"]) + few
+            texts[at] = (_two_digits if narrow else _digits)(seen.found["mean"]) + few
     axes.set_facecolor(_EMPTY)
     axes.imshow(grid, cmap="cividis", norm=norm, aspect="auto", origin="lower", interpolation="nearest")
     axes.grid(visible=False)
-    upright = sum(len(label) for label in columns) > 60
+    upright = sum(len(label) for label in columns) > (20 if narrow else 60)
     across, down = -(-len(columns) // 50), -(-len(rows) // 50)
     axes.set_xticks(range(0, len(columns), across), [plain(c) for c in columns[::across]], fontsize=9,
                     rotation=90 if upright else 0)  # fmt: skip
     axes.set_yticks(range(0, len(rows), down), [plain(r) for r in rows[::down]], fontsize=9)
-    if grid.size > 240:
+    if grid.size > MOST_NUMBERS:
         return
     for (row, column), value in np.ndenumerate(grid):
         empty = not np.isfinite(value)
@@ -130,6 +136,13 @@ def cells(
 def _digits(value: float) -> str:
     """Three digits, zeros at the end too, so that numbers beside each other look alike: `0.998`, `1.00`, `1250`."""
     return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
+
+
+def _two_digits(value: float) -> str:
+    """Two digits, and all before the point up to 999: `0.0056`, `4.7`, `558`, `8.8k`, `25k`, `0`."""
+    if abs(value) >= 999.5:
+        return f"{_two_digits(value / 1000)}k"
+    return f"{value:.0f}" if not value or abs(value) >= 9.95 else f"{value:#.2g}"
 
 
 def entries(fields: Sequence[Field]) -> list[Artist]:

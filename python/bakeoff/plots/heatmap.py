@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import PlotError
 from bakeoff.plots import contours
 from bakeoff.plots.against_axis import MOST_PANELS, default_measure, facet_title, facets_of, grid, too_many
-from bakeoff.plots.axes import axis_of, in_other_unit
+from bakeoff.plots.axes import axis_of, in_other_unit, of_one_call
 from bakeoff.plots.points import Estimate, Matrix, Point, axis_words
 from bakeoff.plots.style import plain, styled
 from bakeoff.tables.label_order import number
 
 if TYPE_CHECKING:
+    from matplotlib.colors import Normalize
+
     from bakeoff.plots.picture import Picture
+
+_BETWEEN: Final = re.compile(r",(?![^()]*\))")
+"""Commas that separate measures, not those of their arguments."""
+_WIDE: Final = 100.0
+"""From this ratio of the largest number to the least on, colours are logarithmic."""
 
 
 def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y: str | None = None) -> Picture:
@@ -22,8 +31,12 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
 
     Axes of four numbers or more are drawn as numbers, logarithmic where they are spread so, with lines of equal value
     and a sign where a run failed, and where not all seeds have a number. Others have a cell for each pair of labels,
-    with its number. By default x and y are the axes with the most labels. Raises BakeoffError as `sweep` does.
+    with its number. By default x and y are the axes with the most labels. Several measures, with commas between them,
+    have a panel each (`_several`). Raises BakeoffError as `sweep` does.
     """
+    names = _BETWEEN.split(measure or "")
+    if len(names) > 1:
+        return _several(matrix, [each.strip() for each in names], *two_axes(matrix, x, y))
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -76,6 +89,56 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
         bar.outline.set_visible(False)
         made.add_legend(contours.entries(fields))
     return made
+
+
+def _several(matrix: Matrix, names: Sequence[str], x: str, y: str) -> Picture:
+    """A panel of cells for each measure, with colours of its own: logarithmic where its numbers span a factor of 100.
+
+    BakeoffError for a measure of several flows, if a third axis varies, and for more cells than have numbers.
+    """
+    third = [axis for axis in matrix.axes if axis not in (x, y)]
+    if third:
+        raise PlotError(f"{matrix.title}: several measures: '{third[0]}' varies too; expected two axes, as by -k")
+    whats = [of_one_call(name) for name in names]
+    columns, rows = matrix.axes[x], matrix.axes[y]
+    if len(columns) * len(rows) > contours.MOST_NUMBERS:
+        raise PlotError(
+            f"{matrix.title}: several measures: {len(columns)} x {len(rows)} points; expected at most "
+            f"{contours.MOST_NUMBERS}, as by -k"
+        )
+    with styled():
+        together = replace(whats[0], label=", ".join(what.label for what in whats), path="")
+        tall = max(3.0, 0.25 * min(len(rows), 60) + 2.2)
+        made, axes = grid(matrix, [(name,) for name in names], together, row_inch=tall)
+        for one, name, what in zip(axes, names, whats, strict=True):
+            cells = {}
+            for point in matrix.points:
+                several = list(point.measured(what).values())
+                if len(several) > 1:
+                    raise PlotError(f"{matrix.title}: '{name}': several values per run; expected one, as '{name}(1)'")
+                if several:
+                    cells[point.axes[x], point.axes[y]] = several[0]
+            norm = _norm([seen.found["mean"] for seen in cells.values() if seen.found is not None])
+            contours.cells(one, cells, columns, rows, norm=norm, narrow=True)
+            one.set_title(plain(what.text), fontsize=10, loc="left")
+            one.set_xlabel(plain(axis_words(x)))
+            if one is axes[0]:
+                one.set_ylabel(plain(axis_words(y)))
+            else:
+                one.tick_params(labelleft=False)
+    return made
+
+
+def _norm(numbers: Sequence[float]) -> Normalize:
+    """From 0, or logarithmic: from the least number above 0, at which the colours of 0 end."""
+    from matplotlib.colors import LogNorm, Normalize, SymLogNorm
+
+    above = [number for number in numbers if number > 0]
+    if not above or max(above) < _WIDE * min(above):
+        return Normalize(min([0.0, *numbers]), max([*numbers, 0.0]) or 1.0)
+    if len(above) == len(numbers):
+        return LogNorm(min(above), max(above))
+    return SymLogNorm(min(above), vmin=0.0, vmax=max(above), linscale=0.3)
 
 
 def _means(found: Sequence[tuple[Point, Mapping[str, Estimate]]]) -> list[float]:
