@@ -1,4 +1,4 @@
-"""`bakeoff.compare`: the differences between two campaigns with the same runs."""
+"""`bakeoff.compare`: the differences between two campaigns with the same runs, or that differ in one control."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 from bakeoff import references, results
 from bakeoff.api.result import Results
 from bakeoff.arguments import check
-from bakeoff.claims import comparison, own_distance
+from bakeoff.claims import comparison, other_control, own_distance
 from bakeoff.claims.comparison import Comparison, Difference, Distribution
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff.claims.comparison import Side
+    from bakeoff.claims.other_control import Changed, Controls
     from bakeoff.claims.own_distance import Group
     from bakeoff.text.markup import Format
 
@@ -39,6 +41,10 @@ class Compared:
     """|ln(ours / theirs)| by group and measure."""
     own: Sequence[Group] = ()
     """The distances beside those of the seeds of `theirs` from each other; empty unless asked for."""
+    controls: Controls | None = None
+    """The congestion controls of the two sides, if their runs are equal but for one; else None."""
+    changes: Sequence[Changed] = ()
+    """What changed from `theirs` to `ours` if they differ in a control, with a correction for their number."""
 
     @property
     def differences(self) -> Sequence[Difference]:
@@ -52,7 +58,9 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether the median of each measure is within its bound, in all groups."""
+        """Whether the median of each measure is within its bound, in all groups; with `controls`: nothing is worse."""
+        if self.controls is not None:
+            return not other_control.worse(self.changes)
         return all(one.bound is None or one.median <= one.bound for one in self.distributions)
 
     @property
@@ -64,14 +72,21 @@ class Compared:
         """One row per number, as in `bakeoff compare --format csv`; `ln` is ln(ours / theirs)."""
         import polars as pl
 
+        if self.controls is not None:
+            from bakeoff.tables import control_changes
+
+            return pl.DataFrame([control_changes.record(one) for one in self.changes], infer_schema_length=None)
         from bakeoff.tables.distances import record
 
         return pl.DataFrame([record(one, self.bounds) for one in self.differences], infer_schema_length=None)
 
     def text(self, form: Format = "terminal") -> str:
         """The output of `bakeoff compare`."""
+        from bakeoff.tables import control_changes
         from bakeoff.tables.distances import render, render_own
 
+        if self.controls is not None:
+            return control_changes.render(self.comparison, self.controls, self.changes, form)
         if self.own:
             return render_own(self.comparison, self.own, self.by, form)
         return render(self.comparison, self.bounds, self.by, form)
@@ -95,7 +110,9 @@ def compare(
     A side is the `Results` of `run` or `load`, or a campaign folder; `theirs` may be the name of a reference. `by`
     lists axes to group by; `scenario` is one. `bounds`, such as `{"goodput": 0.05}`, are the largest accepted medians
     of |ln(ours / theirs)|. `own` adds the distances between the seeds of `theirs`. Equal seeds are compared in pairs
-    unless `paired` is false. BakeoffError if the sides have nothing in common.
+    unless `paired` is false. Without common runs, those are paired that are equal but for one congestion control:
+    then `changes` has what is better, worse or undecided, and `by`, `bounds`, `own` and `paired` are invalid.
+    BakeoffError if the sides have nothing in common.
     """
     check("compare", by=("texts", by), bounds=("mapping?", bounds), own=("flag", own), paired=("flag", paired))
     if bounds is not None and not all(isinstance(bound, int | float) for bound in bounds.values()):
@@ -128,11 +145,26 @@ def compared(
     else:
         warning = results.epoch_warning([*ours[1], *theirs[1]])
         other = comparison.side_of(*theirs)
+        if not comparison.have_common_runs(mine, other) and (pairs := other_control.matched(mine, other)):
+            if by or bounds is not None or own or not paired:
+                raise UsageError(
+                    f"{mine.name} and {other.name} differ in the congestion control; expected none of by, bounds, own "
+                    "and unpaired, which compare equal runs"
+                )
+            return _of_controls(mine, pairs, warning)
     found = replace(comparison.compare(mine, other, paired=paired), warning=warning)
     axes = list(by) or [comparison.SCENARIO] * own
     groups = own_distance.groups(found, mine, other, axes) if own else []
     limits = dict(comparison.BOUNDS if bounds is None else bounds)
     return Compared(found, limits, axes, comparison.distributions(found.differences, limits, axes), groups)
+
+
+def _of_controls(ours: Side, found: other_control.Matched, warning: str | None) -> Compared:
+    changes = other_control.changed(ours, found.theirs)
+    left = len(ours.documents) - len(found.theirs.documents)
+    notes = [f"{left} runs of {ours.name} have no pair that differs in this control only"] if left else []
+    compared = replace(comparison.compare(ours, found.theirs), notes=notes, warning=warning)
+    return Compared(compared, {}, (), (), controls=found.controls, changes=changes)
 
 
 def _side(name: str, given: object) -> tuple[str, Runs]:

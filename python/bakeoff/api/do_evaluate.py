@@ -77,10 +77,11 @@ def evaluate(
 
     `cc`, `baseline` (default `cubic`) and `against` are controls as a scenario names them: `cubic`, `./mine.py:Mine
     beta 0.85`. Instead of `cc`, `qdisc` is a queue in tc's syntax, and `baseline` one too (default `pfifo limit BDP`).
-    `battery` are names (default: all for controls or for queues), `case` globs on BATTERY/ID. `quick` takes the short
-    cases. `seeds` are the repetitions of each run (default 10, with `quick` 5). `out` defaults to a new folder in
-    results/evaluate/. `engine`, `jobs`, `store`, `fresh` and `note` as for `run`. A run of what is evaluated that
-    fails is a finding. BakeoffError for invalid input.
+    If `baseline` is given, `changes` of the result has what changed from it. `battery` are names (default: all for
+    controls or for queues), `case` globs on BATTERY/ID. `quick` takes the short cases. `seeds` are the repetitions of
+    each run (default 10, with `quick` 5). `out` defaults to a new folder in results/evaluate/. `engine`, `jobs`,
+    `store`, `fresh` and `note` as for `run`. A run of what is evaluated that fails is a finding. BakeoffError for
+    invalid input.
     """
     check(
         "evaluate", cc=("text?", cc), qdisc=("text?", qdisc), against=("texts?", against),
@@ -116,6 +117,7 @@ def ask(
         raise UsageError("--against: only valid with CC, not with --qdisc")
     return Asked(
         cc=cc or "", qdisc=qdisc or "", baseline=baseline or BASELINES["qdisc" if qdisc else "cc"],
+        versions=baseline is not None,
         against=Asked.against if against is None else tuple(against), battery=battery, case=case, quick=quick,
         seeds=seeds,
     )  # fmt: skip

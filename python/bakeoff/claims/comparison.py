@@ -49,8 +49,7 @@ SCENARIO: Final = "scenario"
 """What runs can be grouped by besides the axes of their matrix."""
 
 _COUNTS: Final = ("marks", "drops")
-# What makes a run what it is; the rest differs between engines, seeds and presentations.
-_SAME: Final = (
+SAME: Final = (
     "duration_s",
     "window_s",
     "nodes",
@@ -62,6 +61,7 @@ _SAME: Final = (
     "changes",
     "programs",
 )
+"""What makes a run what it is; the rest differs between engines, seeds and presentations."""
 
 
 class Key(NamedTuple):
@@ -386,16 +386,22 @@ def _distribution(group: tuple[str, ...], measure: str, of: list[Difference], bo
     return Distribution(group, measure, len(values), middle, most, max(values), bound, beyond, noise)
 
 
+def have_common_runs(ours: Side, theirs: Side) -> bool:
+    """Whether any run of both sides has the same name and is the same experiment."""
+    return any(of in theirs.documents and _unlike(of, ours, theirs) is None for of in ours.documents)
+
+
 def _unlike(of: tuple[str, str, str], ours: Side, theirs: Side) -> str | None:
     """The first part of the resolved runs that differs, start times aside."""
     mine, other = (side.documents.get(of) for side in (ours, theirs))
     if mine is None or other is None:
         return None
-    mine, other = _starting_together(mine), _starting_together(other)
-    return next((part for part in _SAME if getattr(mine, part) != getattr(other, part)), None)
+    mine, other = starting_together(mine), starting_together(other)
+    return next((part for part in SAME if getattr(mine, part) != getattr(other, part)), None)
 
 
-def _starting_together(run: Run) -> Run:
+def starting_together(run: Run) -> Run:
+    """The run with all flows from 0 s on, as start times differ between seeds."""
     flows = [flow.model_copy(update={"start_s": 0.0}) for flow in run.flows]
     return run.model_copy(update={"flows": flows})
 

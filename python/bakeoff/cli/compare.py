@@ -74,8 +74,9 @@ def compare(
 
     Shows the distribution of |ln(ours / theirs)| per measure and lists values out of bounds. The exit code is 1 if a
     median is out of bounds. With --each it is also 1 if a single value is out of bounds and the seeds separate the two
-    sides. --own shows another table and exits with 0. --packets exits with 1 unless both sides have the same data
-    packets within 20 µs.
+    sides. Campaigns that differ in one congestion control are compared as two versions of it; the exit code is then 1
+    if a number is worse. --own shows another table and exits with 0. --packets exits with 1 unless both sides have the
+    same data packets within 20 µs.
 
     \b
     Examples:
@@ -84,6 +85,7 @@ def compare(
       bakeoff compare results/sim results/kernel --by qdisc
       bakeoff compare results/sim linux --own
       bakeoff compare results/patched results/base --each     regression test of a patch
+      bakeoff compare results/new results/old                 two versions of a congestion control
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
       bakeoff compare --packets results/sim/local/mine/run results/kernel/local/mine/run --plot apart.svg
     """
@@ -113,6 +115,8 @@ def compare(
     if found.comparison.warning is not None:
         typer.echo(f"bakeoff: {found.comparison.warning}", err=True)
     print_rendered(found.text(format_.value), colours=format_ is Format.terminal)
+    if found.controls is not None:
+        raise typer.Exit(0 if found.agrees else 1)
     if not own and not (found.agrees and (found.each_agrees or not each)):
         raise typer.Exit(1)
 

@@ -51,7 +51,9 @@ def evaluate(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="CC|QDISC", help="What to compare with.", show_default="cubic, or the queue pfifo limit BDP"
+            metavar="CC|QDISC",
+            help="What to compare with. If given, the report says what changed from it.",
+            show_default="cubic, or the queue pfifo limit BDP",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/evaluate/TIMESTAMP")] = None,

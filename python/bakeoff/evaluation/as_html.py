@@ -6,6 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from bakeoff.claims import changes
 from bakeoff.errors import BakeoffError
 from bakeoff.evaluation import as_text
 from bakeoff.evaluation.assess import JUDGEMENT
@@ -40,9 +41,18 @@ class Found(NamedTuple):
     """The picture of the first run in base64; None if it left no samples."""
 
 
+class Change(NamedTuple):
+    """A line of what changed from the baseline."""
+
+    word: str
+    line: Line
+    words: str
+
+
 def page(evaluation: Evaluation) -> str:
     """The whole page. Texts that come from files are shown as they are written, HTML in them too."""
     lines = [_line(each) for each in evaluation.cases]
+    changed = [Change(each.word, _line(each.assessed), each.words) for each in evaluation.changes]
     return (
         environment("bakeoff.evaluation")
         .get_template("evaluation.html.j2")
@@ -54,6 +64,10 @@ def page(evaluation: Evaluation) -> str:
             lines=[line for line in lines if line.verdict != JUDGEMENT],
             judged=[line for line in lines if line.verdict == JUDGEMENT],
             worst=[Found(_line(each), as_text.command(evaluation, each), _png(each)) for each in evaluation.worst],
+            versions=as_text.change_counts(evaluation) if evaluation.asked.versions else "",
+            method=changes.METHOD,
+            changes=[each for each in changed if each.word not in ("undecided", "same")],
+            undecided=[each for each in changed if each.word == "undecided"],
             cost=as_text.cost(evaluation),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.claims import verdict
+from bakeoff.claims import changes, verdict
 from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE
 from bakeoff.evaluation.seats import BASELINES
 from bakeoff.expressions import quantity
@@ -15,6 +15,7 @@ from bakeoff.text.markup import Block, written
 if TYPE_CHECKING:
     from bakeoff.claims.verdict import Ours
     from bakeoff.evaluation.assess import Assessed, Evaluation
+    from bakeoff.evaluation.versions import Changed
 
 
 _OF_SEVERAL: Final = {
@@ -45,6 +46,8 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
         blocks.append(Block(counts(evaluation), []))
     if other:
         blocks.append(Block("Does not apply", [], [", ".join(other)]))
+    if evaluation.asked.versions:
+        blocks.append(_changes(evaluation))
     if evaluation.worst:
         blocks.append(
             Block("Worst findings", [], [line for each in evaluation.worst for line in _finding(evaluation, each)])
@@ -102,12 +105,32 @@ def command(evaluation: Evaluation, each: Assessed) -> str:
     ]
     if each.other is not None:
         words += ["--against", each.other]
-    if asked.baseline != BASELINES[asked.of]:
+    if asked.versions or asked.baseline != BASELINES[asked.of]:
         words += ["--baseline", asked.baseline]
     words += ["--seeds", str(asked.seeds)]
     if evaluation.engine != "sim":
         words += ["--engine", evaluation.engine]
     return shlex.join(words)
+
+
+def change_counts(evaluation: Evaluation) -> str:
+    """How many cases are better, worse or undecided, in words."""
+    found = changes.counts([each.word for each in evaluation.changes])
+    told = ", ".join(f"{count} {word}" for word, count in found.items())
+    return f"Changed from {evaluation.asked.baseline}: {told or 'no case was measured with both'}"
+
+
+def _changes(evaluation: Evaluation) -> Block:
+    """What changed; what is the same is only counted."""
+    shown = [each for each in evaluation.changes if each.word != "same"]
+    columns = [
+        Column("change", [each.word for each in shown], text=True),
+        Column("clause", [clause(each.assessed) for each in shown], text=True, keep=1),
+        Column("case", [head(each.assessed) for each in shown], text=True),
+        Column("measure", [measure(each.assessed) for each in shown], text=True),
+        Column("in words", [each.words for each in shown], text=True),
+    ]
+    return Block(change_counts(evaluation), columns if shown else [], [changes.METHOD])
 
 
 def cost(evaluation: Evaluation) -> list[str]:
@@ -138,6 +161,7 @@ def record(evaluation: Evaluation) -> dict[str, Any]:
         "quick": asked.quick,
         "counts": evaluation.counts,
         "cases": [_case(evaluation, each) for each in evaluation.cases],
+        "changes": [_change(each) for each in evaluation.changes],
         "worst": [
             {"case": each.case.name, "other": each.other, "command": command(evaluation, each)}
             for each in evaluation.worst
@@ -169,6 +193,22 @@ def _case(evaluation: Evaluation, each: Assessed) -> dict[str, Any]:
     }
 
 
+def _change(each: Changed) -> dict[str, Any]:
+    found = each.change
+    return {
+        "case": each.assessed.case.name,
+        "other": each.assessed.other,
+        "word": each.word,
+        "words": each.sentence,
+        "difference": None if found is None else _finite(found.difference),
+        "interval": None if found is None else found.interval,
+        "unit": None if found is None else found.unit,
+        "relative": None if found is None else found.relative,
+        "p": None if found is None else found.p,
+        "p_corrected": None if found is None else found.corrected,
+    }
+
+
 def _number(ours: Ours | None) -> dict[str, Any] | None:
     if ours is None:
         return None
@@ -180,4 +220,4 @@ def _finite(value: float) -> float | str:
     """Infinity is no number in JSON."""
     from math import isfinite
 
-    return value if isfinite(value) else "infinite"
+    return value if isfinite(value) else "infinite" if value > 0 else "-infinite"

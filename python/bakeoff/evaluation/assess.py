@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bakeoff.claims.expression import Expression, Values
     from bakeoff.evaluation.battery import Case
     from bakeoff.evaluation.seats import Asked, Seats
+    from bakeoff.evaluation.versions import Changed
 
 NOT_APPLICABLE: Final = "does not apply"
 JUDGEMENT: Final = "needs judgement"
@@ -44,6 +45,7 @@ class Assessed:
     """What the case measures of the control or queue; None if it was not measured."""
     baseline: Ours | None = None
     crashed: bool = False
+    baseline_crashed: bool = False
     path: Path | None = None
     """The folder of its first run."""
 
@@ -101,6 +103,13 @@ class Evaluation:
         first = {each.case.name: each for each in reversed(broken)}
         return sorted(first.values(), key=broken.index)[:MOST_FINDINGS]
 
+    @property
+    def changes(self) -> list[Changed]:
+        """What changed from the baseline in each case that was measured; empty unless the baseline was given."""
+        from bakeoff.evaluation.versions import changes
+
+        return changes(self.cases, self.asked.seeds) if self.asked.versions else []
+
     def __repr__(self) -> str:
         """The report as text."""
         from bakeoff.evaluation.as_text import text
@@ -130,18 +139,20 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
     paths, refused, failed = outcomes.paths, outcomes.refused, outcomes.failed
     assert made.case.test is not None
     crash = next((failed[run.key] for run in made.runs[made.case.of] if run.key in failed), None)
+    broken = any(run.key in failed for run in made.runs[BASELINE])
     number = made.case.test.number
     ours, theirs = (_measured(number, made, seat, paths, values) for seat in (made.case.of, BASELINE))
     path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
     if crash is not None:
-        return Assessed(made.case, made.other, Verdict(verdict.NOT, reason(crash)), ours, theirs, True, path)
+        why = Verdict(verdict.NOT, reason(crash))
+        return Assessed(made.case, made.other, why, ours, theirs, True, broken, path)
     if made.applies is not None:
         condition = verdict.decide(made.applies, paths, values, refused, failed).direction
         if condition is not None and condition.word == verdict.NOT:
             return Assessed(made.case, made.other, Verdict(NOT_APPLICABLE), path=path)
     decided = verdict.decide(made.direction, paths, values, refused, failed).direction
     assert decided is not None
-    return Assessed(made.case, made.other, decided, ours, theirs, False, path)
+    return Assessed(made.case, made.other, decided, ours, theirs, False, broken, path)
 
 
 def _measured(

@@ -5,18 +5,19 @@ docs/evaluate.md explains the form. Everything is checked when a file is read, e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from bakeoff.claims.changes import Better
 from bakeoff.claims.claim import Starts, Statement, Wanted, Word
-from bakeoff.claims.expression import Expression, parse
+from bakeoff.claims.expression import Call, Expression, parse
 from bakeoff.errors import EvaluationError
 from bakeoff.expressions.grammar import ExpressionError
-from bakeoff.expressions.nodes import TRUTH
+from bakeoff.expressions.nodes import TRUTH, Apply, Leaf, Node, walk
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.explain import explain
@@ -79,6 +80,8 @@ class CaseText(Model):
     """The number in words; by default the expression."""
     direction: Text | None = None
     """The predicate, over `of="cc"` (or `of="qdisc"`) and `of="baseline"`."""
+    better: Better | None = None
+    """Whether a higher or a lower `number` is better, for two versions; by default as `direction` has it."""
     holds: Starts = "typical"
     limit: Literal["ours", "document"] = "ours"
     """Who set the limits in `direction`."""
@@ -107,6 +110,8 @@ class Test:
     number: Expression
     shows: str
     """What the number is."""
+    better: Better
+    """Which way `number` is better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +217,7 @@ def _test(text: CaseText, of: Kind, place: str) -> Test | None:
     if text.kind == "needs judgement":
         if text.question is None:
             raise EvaluationError(f"{place}: missing 'question'; expected what a reviewer must answer")
-        for key in ("scenario", "direction", "number", "applies", "shows", "bdp"):
+        for key in ("scenario", "direction", "number", "applies", "shows", "better", "bdp"):
             if getattr(text, key) is not None:
                 raise EvaluationError(f"{place}.{key}: only valid of kind 'case', not of 'needs judgement'")
         return None
@@ -231,14 +236,41 @@ def _test(text: CaseText, of: Kind, place: str) -> Test | None:
     number = _expression(text.number, (), f"{place}.number")
     if number.unit == TRUTH or not number.calls:
         raise EvaluationError(f"{place}.number: '{text.number}'; expected a measure, such as goodput(1)")
+    direction = _statement(text.direction, of, text.holds, f"{place}.direction")
+    assert direction.direction is not None
     return Test(
         scenario=text.scenario,
         settings=text.set,
         applies=None if text.applies is None else _statement(text.applies, of, "any", f"{place}.applies"),
-        direction=_statement(text.direction, of, text.holds, f"{place}.direction"),
+        direction=direction,
         number=number,
         shows=text.shows or number.text,
+        better=text.better or _better(number.root, direction.direction.root),
     )
+
+
+def _better(number: Node, direction: Node) -> Better:
+    """Which way the number is better: `higher` if the predicate only has lower bounds of it, `neither` without any."""
+    found: set[Better] = set()
+    for node in walk(direction):
+        if isinstance(node, Apply) and node.name in ("<", "<=", ">", ">="):
+            for at, part in enumerate(node.parts):
+                if _shape(part) == _shape(number) and all(call.of != BASELINE for call in _calls(part)):
+                    found.add("higher" if (at == 0) == node.name.startswith(">") else "lower")
+        elif isinstance(node, Apply) and node.name in ("not", "==", "!="):
+            return "neither"
+    return found.pop() if len(found) == 1 else "neither"
+
+
+def _shape(node: Node) -> Hashable:
+    """What a number is, whichever run it is of."""
+    if isinstance(node, Apply):
+        return node.name, *map(_shape, node.parts)
+    return replace(node.key, of=None) if isinstance(node, Leaf) and isinstance(node.key, Call) else node
+
+
+def _calls(node: Node) -> list[Call]:
+    return [part.key for part in walk(node) if isinstance(part, Leaf) and isinstance(part.key, Call)]
 
 
 def _statement(text: str, of: Kind, holds: Starts, place: str) -> Statement:

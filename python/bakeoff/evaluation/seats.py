@@ -39,6 +39,8 @@ class Asked:
     qdisc: str = ""
     """The queue, in tc's syntax; `BDP` is the number of packets of a bandwidth-delay product."""
     baseline: str = BASELINES[CC]
+    versions: bool = False
+    """Whether the baseline is another version, so that the report says what changed."""
     against: tuple[str, ...] = ("cubic", "reno", "bbr", "prague")
     battery: tuple[str, ...] = ()
     """Names of batteries; all if empty."""
