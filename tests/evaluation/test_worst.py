@@ -251,15 +251,43 @@ def test_a_short_search_finds_that_bbr_starves_cubic(tmp_path):
     assert "worst case of starvation" in repr(found)
 
 
+MINE = """\
+class Broken:
+    def ssthresh(self, sk):
+        return 1 // 0
+
+    def cong_avoid(self, sk, acked):
+        sk.snd_cwnd += 1
+"""
+
+
+def test_a_control_that_fails_is_a_finding_of_two_runs(tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    found = bakeoff.worst(f"{tmp_path}/mine.py:Broken", "own", jobs=1, out=tmp_path / "out")
+    assert found.runs == 2
+    [finding] = found.findings
+    assert (finding.verdict, finding.failure) == (
+        "fails",
+        "mine.py:3: ZeroDivisionError: integer division or modulo by zero",
+    )
+    assert finding.path.name == "broken-own-alone-pfifo.yaml"
+    assert len(finding.path.read_text().splitlines()) == 9
+    assert [flow.cc for run in catalog.select([str(finding.path)]) for flow in run.flows] == [
+        f"{tmp_path}/mine.py:Broken", "cubic"
+    ]  # fmt: skip
+
+
 def test_an_interrupted_search_writes_the_best_so_far(tmp_path):
     plan = do_worst.planned(
         Asked(cc="bbr", against=("cubic",), seeds=2), "starvation", campaign.Execution(jobs=1), runs=140
     )
 
     def do(doing):
-        for number, run in enumerate(doing.runs):
-            bad = run.flows[0].cc == "bbr" and number < 10
-            doing.more(Done(run.key, Path(), "ok", numbers={'goodput("other")': 1e5 if bad else 1e6}), 0)
+        waiting, done = list(doing.runs), 0
+        while done < 60:
+            run, done = waiting.pop(0), done + 1
+            numbers = {'goodput("other")': 1e5 if run.flows[0].cc == "bbr" and done < 10 else 1e6}
+            waiting += doing.more(Done(run.key, Path(), "ok", numbers=numbers), 0)
 
     found = do_worst.searched(plan, tmp_path, do)
     assert found.interrupted

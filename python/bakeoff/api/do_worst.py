@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -160,6 +161,7 @@ def searched(plan: Plan, root: Path, do: Do, *, kernel: bool = True) -> Worst:
     elif kernel and several and plan.execution.engine == "sim":
         outcomes = _on_kernel(plan, root / _KERNEL, request, also, do)
         several = [replace(each, kernel=outcome) for each, outcome in zip(several, outcomes, strict=True)]
+    several.sort(key=lambda each: -(each.measured.factor if each.measured is not None else inf))
     return Worst(
         cc=asked.cc,
         baseline=asked.baseline,

@@ -134,8 +134,9 @@ def write(contest: Contest, best: Best, root: Path, confirmed: Confirmed | None,
     if confirmed is not None and failure is None and confirmed.values:
         measured = measured_of(contest, confirmed.values, confirmed.scores)
     finding = Finding(path, best.other, queue, measured, best.shrunk, reason(failure) if failure else None)
-    head = f"# {contest.goal.expression.text}{_told(contest, finding, seeds)}\n"
-    files.write(path, (head + document.text(contest, best.point, best.other, name)).encode())
+    lines = document.text(contest, best.point, best.other, name).splitlines()
+    lines[0] += f"  # {contest.goal.expression.text}{_told(contest, finding, seeds)}"
+    files.write(path, ("\n".join(lines) + "\n").encode())
     return finding
 
 
@@ -151,10 +152,11 @@ def measured_of(contest: Contest, values: Sequence[tuple[float, float]], scores:
 def _told(contest: Contest, finding: Finding, seeds: int) -> str:
     if finding.measured is None:
         return f": {finding.verdict}"
-    return (
-        f": {_number(finding.measured.cc)} with {contest.cc}, {_number(finding.measured.baseline)} with "
-        f"{contest.baseline} (seeds {FRESH} to {FRESH + seeds - 1})"
+    ours, theirs = (
+        f"{_number(number)} with {document.label(cc)}"
+        for number, cc in zip((finding.measured.cc, finding.measured.baseline), contest.seats, strict=True)
     )
+    return f": {ours}, {theirs} (seeds {FRESH} to {FRESH + seeds - 1})"
 
 
 def interrupted(hunt: Hunt, root: Path, seeds: int) -> list[Finding]:

@@ -164,7 +164,14 @@ class Hunt:
 
     def _all(self) -> Tries:
         """The search, and then each finding shrunk and confirmed, the worst first."""
-        points = int(_SEARCH * self._room / _SEATS)
+        plain = Best(next(iter(self._ranges)).other, space.usual(next(iter(self._ranges.values()))), WORST, shrunk=True)
+        first = [Try(plain.point, plain.other)]
+        yield first
+        if self._known[self._written(first[0]), 1].failure is not None:
+            # A control that fails at once, or does not end, is not run a thousand times.
+            self.confirmed.append(self._confirmed(plain, first))
+            return
+        points = int(_SEARCH * self._room / _SEATS) - len(first)
         yield from search(self._ranges, max(points, 1), self.found, seed=self._seed)
         ranked = [best for _, best in self.found.ranked if best.score >= LEAST]
         for number, best in enumerate(ranked):

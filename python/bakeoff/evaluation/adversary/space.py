@@ -130,6 +130,11 @@ def dimensions(niche: Niche) -> tuple[Dimension, ...]:
     return (queues, *(RANGES + OF_OTHER if niche.other is not None else RANGES)[1:])
 
 
+def usual(ranges: Sequence[Dimension]) -> Point:
+    """The simplest point."""
+    return {each.name: each.values[0] if isinstance(each, Choice) else each.usual for each in ranges}
+
+
 def kind(queue: Value) -> str | None:
     """The kind of a queue."""
     return next((name for name, queues in KINDS.items() if queue in queues), None)
