@@ -277,20 +277,23 @@ def test_a_control_that_fails_is_a_finding_of_two_runs(tmp_path):
     ]  # fmt: skip
 
 
-def test_an_interrupted_search_writes_the_best_so_far(tmp_path):
+@pytest.mark.parametrize("most", [24, 60])
+def test_an_interrupted_search_writes_the_best_so_far(tmp_path, most):
+    """In the first batch, and after it: 2 runs of the simplest scenario, then 3 niches with 9 points and two seats: 56."""
     plan = do_worst.planned(
         Asked(cc="bbr", against=("cubic",), seeds=2), "starvation", campaign.Execution(jobs=1), runs=140
     )
 
     def do(doing):
         waiting, done = list(doing.runs), 0
-        while done < 60:
+        while done < most:
             run, done = waiting.pop(0), done + 1
             numbers = {'goodput("other")': 1e5 if run.flows[0].cc == "bbr" and done < 10 else 1e6}
             waiting += doing.more(Done(run.key, Path(), "ok", numbers=numbers), 0)
 
     found = do_worst.searched(plan, tmp_path, do)
     assert found.interrupted
+    assert found.runs == most
     [finding] = found.findings
     assert finding.verdict == "interrupted"
     assert catalog.select([str(finding.path)])

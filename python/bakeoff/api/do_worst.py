@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,7 +155,9 @@ def searched(plan: Plan, root: Path, do: Do, *, kernel: bool = True) -> Worst:
     line = {"worst": plan.measure, "runs": str(hunt.expected), "baseline": asked.baseline}
     request = Request(kind="evaluate", patterns=(asked.cc,), kept="measures", line=line)
     also = partial(measured, words=hunt.contest.goal.expression.text)
+    started = time.perf_counter()
     report = do(Doing(plan.first, root / _RUNS, plan.execution, request, also, hunt.more, lambda: hunt.expected))
+    wall_s = time.perf_counter() - started
     several = [findings.write(hunt.contest, each.best, root, each, asked.seeds) for each in hunt.confirmed]
     if report is None:
         several = findings.interrupted(hunt, root, asked.seeds)
@@ -170,9 +173,9 @@ def searched(plan: Plan, root: Path, do: Do, *, kernel: bool = True) -> Worst:
         expression=hunt.contest.goal.expression.text,
         engine=plan.execution.engine,
         findings=tuple(several),
-        runs=hunt.used if report is None else len(report.runs),
+        runs=hunt.ended,
         seeds=asked.seeds,
-        wall_s=0.0 if report is None else report.wall_s,
+        wall_s=wall_s,
         root=root,
         interrupted=report is None,
         versions=engines.get(plan.execution.engine).versions(),

@@ -89,6 +89,8 @@ class Hunt:
         self.confirmed: list[Confirmed] = []
         self.used = 0
         """Runs that were asked for."""
+        self.ended = 0
+        """Runs that have ended."""
         self.expected = runs
         """Runs that there will be."""
         self._room, self._seed, self._seeds, self._refused = runs, seed, range(FRESH, FRESH + seeds), refused
@@ -104,8 +106,14 @@ class Hunt:
     @property
     def pending(self) -> list[Best]:
         """What is worse than the baseline as far as it is known, and was not confirmed; the worst first."""
+        several = [best for _, best in self.found.ranked]
+        if not several:
+            # In the first batch: what has ended of it.
+            scores = [(each, self._known[self._written(each), each.seed].score(self.contest)) for each in self._batch]
+            several = [Best(each.other, each.point, score) for each, score in scores if score is not None]
         done = [each.best for each in self.confirmed]
-        return [best for _, best in self.found.ranked if best.score >= LEAST and best not in done]
+        left = [best for best in several if best.score >= LEAST and best not in done]
+        return sorted(left, key=lambda each: -each.score)
 
     def first(self) -> list[Run]:
         """The runs to begin with."""
@@ -117,6 +125,7 @@ class Hunt:
 
     def more(self, done: Done, _: int = 0) -> list[Run]:
         """The runs that follow when one has ended."""
+        self.ended += 1
         seats = self._of[done.key]
         seats.values[done.key] = _read(done.numbers.get(self.contest.goal.expression.text))
         if done.status == "failed" and done.key == seats.keys[0]:
