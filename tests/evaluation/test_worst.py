@@ -279,7 +279,7 @@ def test_a_control_that_fails_is_a_finding_of_two_runs(tmp_path):
 
 @pytest.mark.parametrize("most", [24, 60])
 def test_an_interrupted_search_writes_the_best_so_far(tmp_path, most):
-    """In the first batch, and after it: 2 runs of the simplest scenario, then 3 niches with 9 points and two seats: 56."""
+    """In the first batch, and after it: it has 2 runs of the simplest scenario and 54 of 27 points."""
     plan = do_worst.planned(
         Asked(cc="bbr", against=("cubic",), seeds=2), "starvation", campaign.Execution(jobs=1), runs=140
     )
