@@ -19,7 +19,7 @@ READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak mutations exact bench bench-flows bench-ns3 validation testbeds lockstep gallery docs studies verdict architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak mutations defects exact bench bench-flows bench-ns3 validation testbeds lockstep gallery docs studies verdict architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -146,6 +146,9 @@ bench: setup ## speed: data packets per CPU second, and instructions per data pa
 
 mutations: setup ## claims under their mutations: none may still hold (MUTATIONS, all claims)
 	$(BIN)/bakeoff verify $(MUTATIONS) --mutations --quiet
+
+defects: setup ## catalog/defects/measured.csv: which cases catch the defects of catalog/defects (30 minutes)
+	$(BIN)/python -m bakeoff.cli.defects --csv catalog/defects/measured.csv
 
 exact: setup ## all runs of the laboratories with the event loop's shortcuts and step by step; their digests have to be equal
 	$(BIN)/python bench/exact.py

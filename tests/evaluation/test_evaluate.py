@@ -6,6 +6,7 @@ import pytest
 
 import bakeoff
 from bakeoff.api import do_evaluate
+from bakeoff.campaign import Execution
 from bakeoff.claims.verdict import HOLDS, NOT, Ours, Verdict
 from bakeoff.errors import EvaluationError
 from bakeoff.evaluation import as_html, battery
@@ -184,6 +185,20 @@ def test_the_word_bdp_is_the_number_of_the_case():
 def test_each_kind_has_its_batteries():
     assert {case.of for case in battery.load()} == {"cc"}
     assert {case.of for case in battery.load(of="qdisc")} == {"qdisc"}
+
+
+@pytest.mark.parametrize(
+    ("cc", "sends"),
+    [("reno", False), ("dctcp", False), ("prague", True), ("./mine.py:Reno", False), ("./mine.py:Scalable", True)],
+)
+def test_cases_about_ect1_have_runs_only_for_a_control_that_sends_it(here, cc, sends):
+    (here / "mine.py").write_text(MINE + "\n\nclass Scalable(Reno):\n    ect1 = needs_ecn = True\n")
+    asked = Asked(cc=cc, battery=("rfc9331",), against=("cubic",), seeds=1)
+    plan = do_evaluate.plan(asked, Execution(store=None))
+    tested = [case for case in plan.cases if case.test is not None]
+    assert len(tested) > 5
+    assert len(plan.seats) == (len(tested) if sends else 0)
+    assert bool(plan.runs) is sends
 
 
 def test_questions_without_a_run_are_listed(here):

@@ -15,8 +15,10 @@ from bakeoff.engines.patience import patience_s
 from bakeoff.errors import UsageError
 from bakeoff.evaluation import battery
 from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
+from bakeoff.evaluation.codepoint import sends_ect1
 from bakeoff.evaluation.seats import BASELINES, Asked, Seats, check_run, seats
 from bakeoff.results import Request
+from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
     from bakeoff.campaign import Execution, Report
@@ -133,7 +135,7 @@ def seeds_of(seeds: int | None, *, quick: bool) -> int:
 
 
 def plan(asked: Asked, execution: Execution) -> Plan:
-    """The cases and runs, checked; nothing is run. BakeoffError for invalid input."""
+    """The cases and runs, checked; nothing is run but a second with the control. BakeoffError for invalid input."""
     probe = check_run(asked)
     for why in campaign.accepted([probe], execution.engine)[1].values():
         raise UsageError(f"evaluate: {why}")
@@ -142,12 +144,23 @@ def plan(asked: Asked, execution: Execution) -> Plan:
         cases = battery.select(cases, asked.case)
     elif asked.quick:
         cases = [case for case in cases if case.quick or case.test is None]
-    made = seats(cases, asked)
+    made = seats(_applying(cases, asked, execution), asked)
     runs = {run.key: run for each in made for several in each.runs.values() for run in several}
     can, refused = campaign.accepted(list(runs.values()), execution.engine)
     if execution.timeout_s is None:
         execution = replace(execution, timeout_s=patience_s(can, execution.engine))
     return Plan(asked, cases, made, can, refused, execution)
+
+
+def _applying(cases: list[Case], asked: Asked, execution: Execution) -> list[Case]:
+    """Those without the ones about ECT(1), for a control that does not send it."""
+    if not asked.cc or not any(case.is_about_ect1 for case in cases):
+        return cases
+    alone = check_run(replace(asked, baseline=asked.cc, against=()))
+    can, _ = campaign.accepted([alone], "sim")
+    if not can or sends_ect1(python_cc.permitted(can[0], allow_code=execution.allow_code)):
+        return cases
+    return [case for case in cases if not case.is_about_ect1]
 
 
 def evaluated(

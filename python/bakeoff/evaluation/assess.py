@@ -131,7 +131,10 @@ def assess(cases: Sequence[Case], several: Sequence[Seats], outcomes: Outcomes, 
     for case in cases:
         if case.test is None:
             found.append(Assessed(case, None, Verdict(JUDGEMENT, case.question)))
-        found += [_one(each, values, outcomes) for each in several if each.case is case]
+        decided = [_one(each, values, outcomes) for each in several if each.case is case]
+        found += decided
+        if case.test is not None and not decided:
+            found.append(Assessed(case, None, Verdict(NOT_APPLICABLE)))
     return found
 
 

@@ -136,6 +136,13 @@ class Case:
     """The bandwidth-delay product of a queue's case [packets]."""
 
     @property
+    def is_about_ect1(self) -> bool:
+        """Whether it applies to controls that send ECT(1)."""
+        applies = self.test.applies if self.test else None
+        calls = applies.direction.calls if applies and applies.direction else []
+        return bool(calls) and all(call.measure == "seen_ect1" for call in calls)
+
+    @property
     def takes_other(self) -> bool:
         """Whether it is repeated for each competitor."""
         return self.test is not None and "{other}" in str((self.test.scenario, self.test.settings))
