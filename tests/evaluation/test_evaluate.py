@@ -179,8 +179,8 @@ def test_a_queue_that_does_not_isolate_flows_leaves_a_flow_what_datagrams_leave(
     [("dualpi2", HOLDS), ("fq_codel ce_threshold 1ms", NOT), ("fq_codel", NOT_APPLICABLE), ("pie ecn", NOT_APPLICABLE)],
 )
 def test_the_cases_of_l4s_apply_to_queues_that_mark_at_once(here, qdisc, word):
-    # A burst of 150 Mbit/s into 100 Mbit/s for 50 ms queues up to 17 ms of packets: nearly all of 600 wait for more than
-    # the 1 ms above which DualPI2 marks ECT(1), and this fq_codel marks ECT(0) as well. CoDel waits for 100 ms, PIE for
+    # A burst of 150 Mbit/s into 100 Mbit/s for 50 ms queues up to 17 ms of packets: nearly all of 600 wait for more
+    # than the 1 ms above which DualPI2 marks ECT(1), and this fq_codel ECT(0) as well. CoDel waits for 100 ms, PIE for
     # 150 ms.
     found = bakeoff.evaluate(qdisc=qdisc, case=["classify-ect0"], seeds=1, store="none", jobs=1)
     assert found.cases[0].verdict.word == word
