@@ -112,3 +112,12 @@ def test_which_way_is_better_follows_from_the_predicate(tmp_path, number, direct
     path.write_text(text)
     [case] = battery.read(path)
     assert case.test.better == better
+
+
+def test_the_schema_has_every_key_of_a_case_and_every_reference(cli):
+    code, out, _ = cli("schema", "evaluation")
+    assert code == 0
+    schema = json.loads(out)
+    assert {part.split('"')[0] for part in out.split('"#/$defs/')[1:]} <= schema["$defs"].keys()
+    assert schema["$defs"]["CaseText"]["properties"].keys() == battery.CaseText.model_fields.keys()
+    assert {"network", "flows"} <= schema["$defs"]["Scenario"]["properties"].keys()

@@ -122,18 +122,22 @@ class Files(StrEnum):
 
     scenario = "scenario"
     claims = "claims"
+    evaluation = "evaluation"
 
 
 def schema(of: Annotated[Files, typer.Argument(help="Kind of file to print the schema for.")] = Files.scenario) -> None:
-    """Print the JSON Schema of scenario or claim files.
+    """Print the JSON Schema of scenarios, claims or batteries of evaluation cases.
 
     \b
     Examples:
       bakeoff schema > scenario.schema.json
       bakeoff schema claims > claims.schema.json
+      bakeoff schema evaluation > battery.schema.json
     """
     if of is Files.claims:
         from bakeoff.claims.claim import json_schema
+    elif of is Files.evaluation:
+        from bakeoff.evaluation.battery import json_schema
     else:
         from bakeoff.scenario import json_schema
 

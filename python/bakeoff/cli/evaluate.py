@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import How, takes
+from bakeoff.cli.options import Format, FormatOption, How, takes
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.campaign import Execution, Report
     from bakeoff.results import Request
     from bakeoff.scenario import Run
+    from bakeoff.text.markup import Format as Form
 
 
 @takes(how=How)
@@ -57,6 +57,7 @@ def evaluate(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Results folder.", show_default="results/evaluate/TIMESTAMP")] = None,
+    format_: FormatOption = Format.terminal,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write the report as an HTML page.", show_default=False),
@@ -86,6 +87,7 @@ def evaluate(
       bakeoff evaluate bbr --quick
       bakeoff evaluate ./mine.py:Mine --baseline reno --html mine.html
       bakeoff evaluate prague --battery rfc9331 --json | jq .counts
+      bakeoff evaluate prague --format latex > appendix.tex
       bakeoff evaluate cubic --case 'rfc9743/loss-*' --seeds 10
       bakeoff evaluate --qdisc 'fq_pie limit BDP' --html fq_pie.html
       bakeoff evaluate bbr --worst starvation --against cubic,reno
@@ -95,7 +97,6 @@ def evaluate(
     from bakeoff.cli.execute import duration, execute
     from bakeoff.cli.options import tell_code
     from bakeoff.cli.output import check_page, print_rendered
-    from bakeoff.evaluation.as_text import record, text
     from bakeoff.evaluation.assess import reason
 
     competitors = None if against is None else _words("--against", against)
@@ -103,6 +104,7 @@ def evaluate(
         from bakeoff.cli.worst import search
 
         given = {"--qdisc": qdisc, "--battery": battery, "--case": case, "--quick": quick or None, "--html": html}
+        given["--format"] = None if format_ is Format.terminal else format_
         search(cc, worst, competitors, baseline, seeds=seeds, runs=most, out=out, how=how, given=given)
         return
     if most is not None:
@@ -127,16 +129,10 @@ def evaluate(
 
     evaluation = do_evaluate.evaluated(plan, root, run)
     if html is not None:
-        from bakeoff.evaluation.as_html import page
-
-        files.write(html, page(evaluation).encode())
-    if how.as_json:
-        typer.echo(json.dumps(record(evaluation), indent=2, allow_nan=False))
-        return
-    import sys
-
-    print_rendered(text(evaluation), colours=sys.stdout.isatty())
-    if not how.quiet:
+        files.write(html, evaluation.text("html").encode())
+    form: Form = "json" if how.as_json else format_.value
+    print_rendered(evaluation.text(form), colours=form == "terminal")
+    if form == "terminal" and not how.quiet:
         typer.echo(f"results: {root}")
         if html is not None:
             typer.echo(f"page:    {html}")

@@ -142,9 +142,15 @@ def cost(evaluation: Evaluation) -> list[str]:
     ]
 
 
+def numbers(evaluation: Evaluation, each: Assessed) -> str:
+    """What was found in a case: both numbers, or why there are none."""
+    if each.crashed or each.cc is None:
+        return each.verdict.why or "not measured"
+    return f"{number(each.cc)}, {evaluation.asked.baseline} {number(each.baseline) or 'not measured'}"
+
+
 def _finding(evaluation: Evaluation, each: Assessed) -> list[str]:
-    numbers = f"{measure(each)}: {number(each.cc)}, {evaluation.asked.baseline} {number(each.baseline)}"
-    told = each.verdict.why if each.crashed or each.cc is None else numbers
+    told = f"{measure(each)}: {numbers(evaluation, each)}"
     return [f"- {clause(each)} {head(each)}: {each.case.says}", f"  {told}", f"  {command(evaluation, each)}"]
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bakeoff.evaluation.battery import Case
     from bakeoff.evaluation.seats import Asked, Seats
     from bakeoff.evaluation.versions import Changed
+    from bakeoff.text.markup import Format
 
 NOT_APPLICABLE: Final = "does not apply"
 JUDGEMENT: Final = "needs judgement"
@@ -110,11 +111,14 @@ class Evaluation:
 
         return changes(self.cases, self.asked.seeds) if self.asked.versions else []
 
-    def __repr__(self) -> str:
-        """The report as text."""
-        from bakeoff.evaluation.as_text import text
+    def text(self, form: Format = "terminal") -> str:
+        """The report in a format, as `bakeoff evaluate --format` prints it."""
+        from bakeoff.evaluation.as_document import written
 
-        return text(self)
+        return written(self, form)
+
+    def __repr__(self) -> str:
+        return self.text()
 
 
 def assess(cases: Sequence[Case], several: Sequence[Seats], outcomes: Outcomes, jobs: int) -> list[Assessed]:

@@ -19,6 +19,7 @@ from bakeoff.errors import EvaluationError
 from bakeoff.expressions.grammar import ExpressionError
 from bakeoff.expressions.nodes import TRUTH, Apply, Leaf, Node, walk
 from bakeoff.scenario import catalog
+from bakeoff.scenario import json_schema as scenario_schema
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.network import Model
@@ -96,6 +97,22 @@ class BatteryText(Model):
 
     battery: HeadText
     cases: list[CaseText]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of batteries, for editors, with that of the scenarios in them."""
+    schema = BatteryText.model_json_schema()
+    scenario = scenario_schema()
+    inner = {key: scenario[key] for key in ("type", "properties", "additionalProperties") if key in scenario}
+    case = schema["$defs"]["CaseText"]["properties"]["scenario"]
+    case["anyOf"] = [{"$ref": "#/$defs/Scenario"} if part.get("type") == "object" else part for part in case["anyOf"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:bakeoff:evaluation:1",
+        **schema,
+        "title": "bakeoff battery of cases",
+        "$defs": {**scenario["$defs"], **schema["$defs"], "Scenario": inner},
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,7 @@ def latex(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
         while label in labels:
             label = f"{slug}-{sum(one.startswith(slug) for one in labels) + 1}"
         labels.add(label)
-        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(_sentences(block))}}}"]
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{tex(_sentences(block))}}}"]
         lines.append(rf"\label{{{label}}}")
         if len(block.columns) > _MANY_COLUMNS:
             lines.append(r"\footnotesize\setlength{\tabcolsep}{3pt}")
@@ -122,9 +122,9 @@ def latex(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
         heads = [[*column.head.split("\n"), *[""] * deep][:deep] for column in block.columns]
         for line in zip(*heads, strict=True):
             if any(line):
-                lines.append(_row(line))
+                lines.append(tex_row(line))
         lines.append(r"\midrule")
-        lines += [_row(cells) for cells in zip(*(column.cells for column in block.columns), strict=True)]
+        lines += [tex_row(cells) for cells in zip(*(column.cells for column in block.columns), strict=True)]
         lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
         parts.append("\n".join(lines))
     parts += [f"% {clean(remark)}\n" for remark in remarks]
@@ -169,13 +169,14 @@ def _sentences(block: Block) -> str:
     return ". ".join([block.title, *block.captions])
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     r"""The text as LaTeX shows it; a bracket in the first cell of a row would be an argument of the `\\` before."""
     return "".join(_LATEX.get(letter, letter) for letter in clean(text)).replace("--", "-{}-")
 
 
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_tex, cells)) + r" \\"
+def tex_row(cells: Sequence[str]) -> str:
+    """The cells as a row of a LaTeX table."""
+    return " & ".join(map(tex, cells)) + r" \\"
 
 
 def _side(column: Column) -> str:
