@@ -209,14 +209,15 @@ def test_each_kind_has_its_batteries():
     ("cc", "sends"),
     [("reno", False), ("dctcp", False), ("prague", True), ("./mine.py:Reno", False), ("./mine.py:Scalable", True)],
 )
-def test_cases_about_ect1_have_runs_only_for_a_control_that_sends_it(here, cc, sends):
+def test_cases_about_a_codepoint_have_runs_only_for_a_control_that_sends_it(here, cc, sends):
     (here / "mine.py").write_text(MINE + "\n\nclass Scalable(Reno):\n    ect1 = needs_ecn = True\n")
-    asked = Asked(cc=cc, battery=("rfc9331",), against=("cubic",), seeds=1)
-    plan = do_evaluate.plan(asked, Execution(store=None))
-    tested = [case for case in plan.cases if case.test is not None]
-    assert len(tested) > 5
-    assert len(plan.seats) == (len(tested) if sends else 0)
-    assert bool(plan.runs) is sends
+    for name, applies in (("rfc9331", sends), ("rfc8511", not sends), ("rfc5681", True)):
+        asked = Asked(cc=cc, battery=(name,), against=("cubic",), seeds=1)
+        plan = do_evaluate.plan(asked, Execution(store=None))
+        tested = [case for case in plan.cases if case.test is not None]
+        assert len(tested) > 1
+        assert len(plan.seats) == (len(tested) if applies else 0)
+        assert bool(plan.runs) is applies
 
 
 def test_questions_without_a_run_are_listed(here):

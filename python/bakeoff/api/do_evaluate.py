@@ -153,14 +153,13 @@ def plan(asked: Asked, execution: Execution) -> Plan:
 
 
 def _applying(cases: list[Case], asked: Asked, execution: Execution) -> list[Case]:
-    """Those without the ones about ECT(1), for a control that does not send it."""
-    if not asked.cc or not any(case.is_about_ect1 for case in cases):
+    """Those without the ones that are about ECT(1), or about ECT(0), for a control that does not send it."""
+    if not asked.cc or not any(case.excludes() for case in cases):
         return cases
     alone = check_run(replace(asked, baseline=asked.cc, against=()))
     can, _ = campaign.accepted([alone], "sim")
-    if not can or sends_ect1(python_cc.permitted(can[0], allow_code=execution.allow_code)):
-        return cases
-    return [case for case in cases if not case.is_about_ect1]
+    sends = sends_ect1(python_cc.permitted(can[0], allow_code=execution.allow_code)) if can else None
+    return cases if sends is None else [case for case in cases if not case.excludes(sends)]
 
 
 def evaluated(

@@ -34,6 +34,8 @@ QDISC: Final = "qdisc"
 KINDS: Final[tuple[Kind, ...]] = (CC, QDISC)
 """What a battery evaluates: congestion controls or queues."""
 BASELINE: Final = "baseline"
+_ALL: Final = 1e9
+"""Packets with ECT(1), where all have it."""
 _PLURAL: Final = {CC: "congestion controls", QDISC: "queues"}
 
 
@@ -152,12 +154,13 @@ class Case:
     bdp: int | None = None
     """The bandwidth-delay product of a queue's case [packets]."""
 
-    @property
-    def is_about_ect1(self) -> bool:
-        """Whether it applies to controls that send ECT(1)."""
-        applies = self.test.applies if self.test else None
-        calls = applies.direction.calls if applies and applies.direction else []
-        return bool(calls) and all(call.measure == "seen_ect1" for call in calls)
+    def excludes(self, ect1: bool | None = None) -> bool:
+        """Whether it does not apply to a control that sends ECT(1), or to one that does not; of None to one of both."""
+        applies = self.test.applies.direction if self.test and self.test.applies else None
+        if applies is None or any(call.measure != "seen_ect1" for call in applies.calls):
+            return False
+        truths = {sends: applies.truth(dict.fromkeys(applies.calls, _ALL if sends else 0.0)) for sends in (False, True)}
+        return not (all(truths.values()) if ect1 is None else truths[ect1])
 
     @property
     def takes_other(self) -> bool:

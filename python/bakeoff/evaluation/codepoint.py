@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
-def sends_ect1(run: Run) -> bool:
+def sends_ect1(run: Run) -> bool | None:
     """Whether a TCP flow of the run sends ECT(1): by the simulator, or by what an object of its class says.
 
-    True if that fails: the control's own runs tell why.
+    None if that fails: the control's own runs tell why.
     """
     try:
         with python_cc.limited():
@@ -27,5 +27,5 @@ def sends_ect1(run: Run) -> bool:
         with TemporaryDirectory() as folder:
             flows = Simulator().outcome(run, Path(folder)).counters.flows
     except BakeoffError:
-        return True
+        return None
     return any(flow.received_ect1 for flow in flows.values())
