@@ -173,6 +173,7 @@ gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
 	for name in flows home-uplink home-tree parking-lot rate-step web fairness; do \
 		case $$name in flows) more="--trace cc";; fairness) more="--seeds 3";; *) more="";; esac; \
 		$(BIN)/bakeoff run examples/gallery/$$name.yaml $$more --out results/gallery/$$name --quiet || exit 1; done
+	$(BIN)/bakeoff run 'slow-start/paths/*-1bdp' --out results/gallery/slow-start --quiet
 	$(BIN)/bakeoff render examples/gallery/gallery.md --results results/gallery --out docs/ --record
 
 docs: setup ## the documentation as a site, into build/docs; it fails at a link that leads nowhere

@@ -9,6 +9,8 @@ from bakeoff.scenario import catalog
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/gallery.md"
+OF_THE_CATALOG = {"slow-start": "slow-start/paths/*"}
+"""Folders of runs of the catalog, and the scenario."""
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
@@ -39,12 +41,14 @@ def test_each_command_draws_the_picture_above_it():
         assert f" --kind {kind} " in command
         assert command.endswith(f" --out {file}")
         where = command.split()[2].removeprefix("results/gallery/")
-        runs = where.partition("/")[2] or f"local/{where}/*"
+        runs = OF_THE_CATALOG.get(where) or where.partition("/")[2] or f"local/{where}/*"
         assert answers[file].startswith(f'plot("{runs}", "{kind}", ')
 
 
 def test_every_command_is_of_an_example_that_expands():
     used = set(re.findall(r"results/gallery/([\w-]+)", TEXT)) - {"NAME"}
-    assert used == {path.stem for path in (ROOT / "examples/gallery").glob("*.yaml")}
-    for name in used:
+    examples = {path.stem for path in (ROOT / "examples/gallery").glob("*.yaml")}
+    assert used == examples.union(OF_THE_CATALOG)
+    assert all(catalog.select(runs) for runs in OF_THE_CATALOG.values())
+    for name in examples:
         assert catalog.select(str(ROOT / "examples/gallery" / f"{name}.yaml"))

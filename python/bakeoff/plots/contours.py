@@ -129,7 +129,8 @@ def cells(
     for (row, column), value in np.ndenumerate(grid):
         empty = not np.isfinite(value)
         dark = not empty and norm(value) < 0.55
-        axes.text(column, row, texts.get((row, column), "none"), ha="center", va="center", fontsize=8.5,
+        axes.text(column, row, texts.get((row, column), "none"), ha="center", va="center",
+                  fontsize=7.5 if narrow and len(columns) > 6 else 8.5,
                   color="#888888" if empty else "white" if dark else "black")  # fmt: skip
 
 
