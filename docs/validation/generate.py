@@ -29,6 +29,7 @@ RUNS = {
     "prague-pairs": ["linux/prague-pairs"],
     "prague-one-queue": ["linux/prague-one-queue"],
     "linux-groups": ["re:^linux/(?!single|pairs|prague|family)"],
+    "linux-family": ["linux/family"],
     "queue-delay": ["examples/queue-delay.yaml"],
     "queue-delay-kernel": ["examples/queue-delay.yaml", "--engine", "kernel"],
     "seeds": [
@@ -40,7 +41,7 @@ RUNS = {
         "re:s6.*/ns-prague-vs-cubic-ecn-(fq_codel.1q.|pie|red.400000b.)-50Mbit-20ms$",
     ],
 }
-SEEDS = {"seeds": 8, "counters": 8, "linux-groups": 4, "queue-delay": 2, "queue-delay-kernel": 2}
+SEEDS = {"seeds": 8, "counters": 8, "linux-groups": 4, "linux-family": 4, "queue-delay": 2, "queue-delay-kernel": 2}
 RUNS_OF = {"l4s-tests": ("s1", "s6"), "linux-7.3": ("prague-pairs", "prague-one-queue")}
 """Which runs have numbers in a reference."""
 THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
@@ -208,6 +209,47 @@ def linux_groups() -> str:
     return table(["scenario", "runs", "with seeds", *heads], lines)
 
 
+def linux_family() -> str:
+    """Goodput of Linux's older controls against a real Linux 7.3, by what is beside them and the queue."""
+
+    def compared(*words: str) -> list[dict[str, str]]:
+        text = bakeoff("compare", str(made("linux-family")), "linux", "-f", "csv", *words)
+        return [row for row in csv.DictReader(io.StringIO(text)) if row["measure"] == "goodput"]
+
+    pfifo = {}
+    for by in ("cc,beside,qdisc", "beside,qdisc"):
+        for row in compared("--own", "--by", by):
+            if (row["axis_beside"], row["axis_qdisc"]) == ("beside-cubic", "pfifo"):
+                sides = (
+                    f"{float(row[f'{side}_median']):.3f}, {float(row[f'{side}_p90']):.2f}" for side in ("apart", "own")
+                )
+                pfifo[row.get("axis_cc", "all")] = list(sides)
+    means = compared("--unpaired", "--bound", "goodput=99")
+    lines = []
+    for name, seeds in pfifo.items():
+        rows = [(row, abs(float(row["ln"]))) for row in means if name in (row["axis_cc"], "all")]
+        alone = [ln for row, ln in rows if row["axis_beside"] == "alone"]
+        fair = [ln for row, ln in rows if (row["axis_beside"], row["axis_qdisc"]) == ("beside-cubic", "fq_codel")]
+        far = [row["overlap"] != "True" for row, ln in rows if ln > 0.3]
+        cells = (f"{median(side):.3f}, {max(side):.2f}" for side in (alone, fair))
+        lines.append([name, *cells, *seeds, f"{len(far)}, {sum(far)}"])
+    head = ["control", "alone", "beside CUBIC, `fq_codel`", "`pfifo`", "`pfifo`: own", "beyond 0.3, no overlap"]
+    return table(head, lines)
+
+
+def controls() -> str:
+    """Where congestion controls run: what is said of all of Linux's, and the names of all others."""
+    from bakeoff.engines.controls import table as known
+
+    of: dict[str, list[str]] = {"linux": [], "module": [], "sim": []}
+    for name, control in known().items():
+        of["sim" if not control.on_linux else "module" if control.module else "linux"].append(name)
+    modules, simulated = ([f"`{name}`" for name in of[kind]] for kind in ("module", "sim"))
+    with_modules = f"{', '.join(modules)} with bakeoff's modules"
+    only_here = f"{', '.join(simulated)} on the simulator only"
+    return f"Linux's {len(of['linux'])} congestion controls run on all engines; {with_modules}; {only_here}.\n"
+
+
 def queue_delay() -> str:
     """Mean and 99th percentile of the delay by Little's law, ours/the kernel's, by queue, rate and RTT."""
     text = bakeoff("compare", str(made("queue-delay")), str(made("queue-delay-kernel")), "-f", "csv")
@@ -268,6 +310,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "medians": medians,
     "linux": linux,
     "linux-groups": linux_groups,
+    "linux-family": linux_family,
+    "controls": controls,
     "queue-delay": queue_delay,
     "seeds": seeds,
     "counters": counters,

@@ -1,5 +1,8 @@
 """Which congestion control runs where is one table, and what an engine lacks is said with the engine that has it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from bakeoff import _sim
@@ -7,6 +10,8 @@ from bakeoff.engines import controls, netns, sim
 from bakeoff.engines.kernel import check, config, registry
 from bakeoff.errors import BakeoffError
 from synthetic import as_run, resolved
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_table_has_what_the_simulator_registers_and_what_linux_has():
@@ -18,6 +23,17 @@ def test_the_table_has_what_the_simulator_registers_and_what_linux_has():
     assert table["cubic"].engines == ("sim", "kernel", "netns", "ssh")
     assert table["cubic"].versions == ("@5.4", "@7.3")
     assert (table["reno-sce"].module, table["bic"].module) == ("tcp_sce", None)
+
+
+def test_the_readme_says_where_each_runs():
+    """Linux's own as a number, all others by name, before and behind the semicolon of those with a module."""
+    [said] = re.findall(r"<!-- controls -->\s*(.*?)\s*<!-- end -->", README.read_text(encoding="utf-8"), re.DOTALL)
+    linux, modules, simulated = (re.findall(r"`([^`]+)`", part) for part in said.split(";"))
+    table = controls.table()
+    assert said.startswith(f"Linux's {len(controls.LINUX)} ")
+    assert linux == []
+    assert modules == sorted(controls.MODULES)
+    assert simulated == [name for name, each in table.items() if each.engines == ("sim",)]
 
 
 def test_a_symbol_of_the_configuration_and_its_name_are_each_others_reverse():
