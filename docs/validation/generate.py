@@ -186,7 +186,7 @@ def linux() -> str:
         for queue in ("all", row["axis_qdisc"]):
             by.setdefault(queue, {}).setdefault(row["measure"], []).append(abs(float(row["ln"])))
     measures = ["goodput", "tcp_delay_mean", "tcp_delay_p99", "marks", "drops"]
-    lines = [[queue, *(f"{median(of[m]):.3f}, {ninth(of[m]):.2f}" for m in measures)] for queue, of in by.items()]
+    lines = [[queue, *(f"{median(of[m]):.3f}/{ninth(of[m]):.2f}" for m in measures)] for queue, of in by.items()]
     return table(["queue", "goodput", "queue delay", "its 99th percentile", "marks", "drops"], lines)
 
 
@@ -204,7 +204,7 @@ def linux_groups() -> str:
         for measure, side in ((of[measure], side) for measure in measures for side in sides):
             # An infinite distance, of a flow that got nothing on one side, is empty there.
             middle, most = (float(measure[f"{side}_{quantile}"] or math.inf) for quantile in ("median", "p90"))
-            lines[-1].append(f"{middle:.3f}, {most:.2f}")
+            lines[-1].append(f"{middle:.3f}/{most:.2f}")
     heads = [f"{measure}: {side}" for measure in measures.values() for side in sides]
     return table(["scenario", "runs", "with seeds", *heads], lines)
 
@@ -221,7 +221,7 @@ def linux_family() -> str:
         for row in compared("--own", "--by", by):
             if (row["axis_beside"], row["axis_qdisc"]) == ("beside-cubic", "pfifo"):
                 sides = (
-                    f"{float(row[f'{side}_median']):.3f}, {float(row[f'{side}_p90']):.2f}" for side in ("apart", "own")
+                    f"{float(row[f'{side}_median']):.3f}/{float(row[f'{side}_p90']):.2f}" for side in ("apart", "own")
                 )
                 pfifo[row.get("axis_cc", "all")] = list(sides)
     means = compared("--unpaired", "--bound", "goodput=99")
@@ -231,9 +231,9 @@ def linux_family() -> str:
         alone = [ln for row, ln in rows if row["axis_beside"] == "alone"]
         fair = [ln for row, ln in rows if (row["axis_beside"], row["axis_qdisc"]) == ("beside-cubic", "fq_codel")]
         far = [row["overlap"] != "True" for row, ln in rows if ln > 0.3]
-        cells = (f"{median(side):.3f}, {max(side):.2f}" for side in (alone, fair))
-        lines.append([name, *cells, *seeds, f"{len(far)}, {sum(far)}"])
-    head = ["control", "alone", "beside CUBIC, `fq_codel`", "`pfifo`", "`pfifo`: own", "beyond 0.3, no overlap"]
+        cells = (f"{median(side):.3f}/{max(side):.2f}" for side in (alone, fair))
+        lines.append([name, *cells, *seeds, f"{len(far)}/{sum(far)}"])
+    head = ["control", "alone", "beside CUBIC, `fq_codel`", "`pfifo`", "`pfifo`: own", "beyond 0.3/no overlap"]
     return table(head, lines)
 
 
@@ -273,7 +273,7 @@ def seeds() -> str:
         rates = [[flow.steady_state.goodput_bps / 1e6 for flow in run.summary.flows.values()] for run in of]
         first, second = zip(*rates, strict=True)
         ratios = [math.log(a / b) for a, b in zip(first, second, strict=True)]
-        ranges = [f"{min(side):.2f} to {max(side):.2f}" for side in (first, second)]
+        ranges = [f"{min(side):.2f}–{max(side):.2f}" for side in (first, second)]
         lines.append([f"`{name.rpartition('/')[2]}`", *ranges, f"{stdev(ratios):.3f}"])
     head = ["run", "first flow [Mbit/s]", "second flow [Mbit/s]", "standard deviation of ln(first / second)"]
     return table(head, lines)
@@ -297,8 +297,8 @@ def counters() -> str:
         sent, marks = THEIRS[run.removeprefix("sce-l4s-ect1/")]
         ours = [(queue.sent_bytes or 0) / 1e6 for queue in queues]
         marked = [queue.marks for queue in queues]
-        megabytes = [f"{min(ours):.1f} to {max(ours):.1f}", f"{sent / 1e6:.1f}"]
-        lines.append([f"`{run}`", *megabytes, *([f"{min(marked)} to {max(marked)}", str(marks)] if marks else "––")])
+        megabytes = [f"{min(ours):.1f}–{max(ours):.1f}", f"{sent / 1e6:.1f}"]
+        lines.append([f"`{run}`", *megabytes, *([f"{min(marked)}–{max(marked)}", str(marks)] if marks else "––")])
     return table(["run", "MB, ours", "MB, theirs", "marks, ours", "marks, theirs"], lines)
 
 
