@@ -167,8 +167,10 @@ def interrupted(hunt: Hunt, root: Path, seeds: int) -> list[Finding]:
 
 
 def command(finding: Finding, worst: Worst) -> str:
-    """The command that repeats the runs of the confirmation."""
-    words = ["bakeoff", "run", str(finding.path), "--seed", str(FRESH), "--seeds", str(worst.seeds)]
+    """The command that repeats the runs of the confirmation, or the run that fails."""
+    words = ["bakeoff", "run", str(finding.path)]
+    if finding.measured is not None:
+        words += ["--seed", str(FRESH), "--seeds", str(worst.seeds)]
     if split(worst.cc) or split(worst.baseline):
         words.append("--allow-code")
     return shlex.join(words)

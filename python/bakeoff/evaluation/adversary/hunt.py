@@ -28,7 +28,7 @@ FRESH: Final = 11
 """The first seed of the confirmation: none of the search's."""
 MOST: Final = 5
 """Findings, each with a competitor and a kind of queue of its own."""
-_OF_FINDING: Final = 150
+_OF_FINDING: Final = 120
 """Runs that shorten and confirm one, about."""
 _SEATS: Final = 2
 _SEARCH: Final = 0.6

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Final
 
 from bakeoff.evaluation.adversary.search import Best, Score, Tries, Try
-from bakeoff.evaluation.adversary.space import Choice, Dimension, Point, Value, ingredients
+from bakeoff.evaluation.adversary.space import Choice, Dimension, Point, ingredients
 
 SEEDS: Final = (1, 2, 3)
 _ENOUGH: Final = 0.9
@@ -22,33 +22,39 @@ def shrink(best: Best, ranges: Sequence[Dimension], *, alone: bool, seeds: Seque
     """
     least = _ENOUGH * best.score
 
-    def means(several: Sequence[tuple[Point, str | None]]) -> Generator[list[Try], list[Score], list[float]]:
-        scores = yield [Try(point, other, seed) for point, other in several for seed in seeds]
-        rows = [scores[number * len(seeds) :][: len(seeds)] for number in range(len(several))]
-        return [fmean(float("-inf") if score is None else score for score in row) for row in rows]
+    def first(points: Sequence[Point]) -> Generator[list[Try], list[Score], list[bool]]:
+        """Which of these points are bad enough with the first seed."""
+        scores = yield [Try(point, best.other, seeds[0]) for point in points]
+        return [score is not None and score >= least for score in scores]
+
+    def taken(point: Point, other: str | None) -> Generator[list[Try], list[Score], bool]:
+        """Take this point if it is bad enough on average."""
+        scores = yield [Try(point, other, seed) for seed in seeds]
+        known = [score for score in scores if score is not None]
+        if len(known) < len(seeds) or fmean(known) < least:
+            return False
+        best.point, best.other, best.score = point, other, fmean(known)
+        return True
 
     if alone and best.other is not None:
-        [score] = yield from means([(best.point, None)])
-        if score >= least:
-            best.other, best.score = None, score
+        yield from taken(best.point, None)
     while names := ingredients(best.point, ranges):
-        scores = yield from means([({**best.point, name: None}, best.other) for name in names])
-        able = {name: score for name, score in zip(names, scores, strict=True) if score >= least}
-        if not able:
-            break
-        every = {**best.point, **dict.fromkeys(able, None)}
-        [score] = yield from means([(every, best.other)])
-        if score >= least:
-            best.point, best.score = every, score
+        fits = yield from first([{**best.point, name: None} for name in names])
+        able = [name for name, fit in zip(names, fits, strict=True) if fit]
+        # All together, or else the first that can go: the others are then looked at again.
+        attempts = [able, *([name] for name in able if len(able) > 1)] if able else []
+        for each in attempts:
+            if (yield from taken({**best.point, **dict.fromkeys(each, None)}, best.other)):
+                break
         else:
-            name = max(able, key=lambda each: able[each])
-            best.point, best.score = {**best.point, name: None}, able[name]
+            break
     # Choices first: what a number has to be depends on them.
     for dimension in sorted(ranges, key=lambda each: not isinstance(each, Choice)):
-        values: list[Value] = dimension.simpler(best.point[dimension.name])
-        scores = yield from means([({**best.point, dimension.name: value}, best.other) for value in values])
-        for value, score in zip(values, scores, strict=True):
-            if score >= least:
-                best.point, best.score = {**best.point, dimension.name: value}, score
+        points: list[Point] = [
+            {**best.point, dimension.name: value} for value in dimension.simpler(best.point[dimension.name])
+        ]
+        fits = yield from first(points)
+        for point, fit in zip(points, fits, strict=True):
+            if fit and (yield from taken(point, best.other)):
                 break
     best.shrunk = True
