@@ -27,6 +27,8 @@ const MAX_TSO_BYTES: u64 = 65_535 - 320;
 /// What short round-trip times add to that size: so many bytes, halved for each 2^9 us of the least one.
 const RTT_BYTES: u64 = 65_536;
 const RTT_LOG: u32 = 9;
+/// The draft's largest send quantum in bytes.
+const MAX_QUANTUM: u64 = 64 << 10;
 /// An epoch that saw more packets starts anew.
 const EPOCH_RESET: u32 = 1 << 20;
 /// Aggregation beyond this time's worth of packets is not provided for, in microseconds.
@@ -62,18 +64,23 @@ pub fn bdp(bw: u64, min_rtt_us: u64, gain: u64) -> u32 {
 
 /// Segments of the packets that are handed down at the pacing rate. Source: Linux 7.3 `bbr_tso_segs_goal`.
 pub fn tso_segs_goal(tp: &TcpSock) -> u32 {
-    segs(tp, tp.pacing_rate >> 10)
+    segs(tp, tp.pacing_rate >> 10, min_tso_segs(tp))
 }
 
-/// The same in versions 2 and 3, which send larger packets over short round-trip times.
+/// The same in versions 2 and 3, which send larger packets over short round-trip times; of `least` segments or more.
 /// Source: google/bbr v3 `bbr_tso_segs_generic`.
-pub fn tso_segs_goal_by_rtt(tp: &TcpSock) -> u32 {
+pub fn tso_segs_goal_by_rtt(tp: &TcpSock, least: u32) -> u32 {
     let halvings = (tp.min_rtt_us >> RTT_LOG).min(63) as u32;
-    segs(tp, (tp.pacing_rate >> 10).saturating_add(RTT_BYTES >> halvings))
+    segs(tp, (tp.pacing_rate >> 10).saturating_add(RTT_BYTES >> halvings), least)
 }
 
-fn segs(tp: &TcpSock, bytes: u64) -> u32 {
-    ((bytes.min(MAX_TSO_BYTES) / u64::from(tp.mss)) as u32).max(min_tso_segs(tp)).min(0x7f)
+fn segs(tp: &TcpSock, bytes: u64, least: u32) -> u32 {
+    ((bytes.min(MAX_TSO_BYTES) / u64::from(tp.mss)) as u32).max(least).min(0x7f)
+}
+
+/// Bytes handed down at once at the pacing rate. Source: draft-ietf-ccwg-bbr, BBRSetSendQuantum.
+pub fn send_quantum(tp: &TcpSock) -> u64 {
+    (tp.pacing_rate / 1000).min(MAX_QUANTUM).max(2 * u64::from(tp.mss))
 }
 
 /// See [`super::CongestionControl::min_tso_segs`].
@@ -114,11 +121,9 @@ impl AckAggregation {
         self.acked = 0;
     }
 
-    /// An ACK with a valid sample; `window` in rounds. Source: Linux 7.3 `bbr_update_ack_aggregation`.
+    /// An ACK; `window` in rounds. Source: Linux 7.3 `bbr_update_ack_aggregation`.
     pub fn update(&mut self, tp: &TcpSock, sample: &RateSample, bw: u64, round_start: bool, window: u32) {
-        if sample.acked_sacked == 0 || sample.interval_us == 0 {
-            return;
-        }
+        let Some(extra) = self.extra(tp, sample, bw) else { return };
         if round_start {
             self.rounds = (self.rounds + 1).min(31);
             if self.rounds >= window {
@@ -127,6 +132,14 @@ impl AckAggregation {
                 self.extra[self.current] = 0;
             }
         }
+        self.extra[self.current] = self.extra[self.current].max(extra);
+    }
+
+    /// What this ACK, if its sample is valid, tells to be acknowledged beyond `bw`.
+    pub fn extra(&mut self, tp: &TcpSock, sample: &RateSample, bw: u64) -> Option<u32> {
+        if sample.acked_sacked == 0 || sample.interval_us == 0 {
+            return None;
+        }
         let us = tp.delivered_mstamp.us_since(self.epoch);
         let mut expected = ((u128::from(bw) * u128::from(us)) >> 24).min(u128::from(u32::MAX)) as u32;
         if self.acked <= expected || self.acked.saturating_add(sample.acked_sacked) >= EPOCH_RESET {
@@ -134,8 +147,7 @@ impl AckAggregation {
             expected = 0;
         }
         self.acked = self.acked.saturating_add(sample.acked_sacked).min(EPOCH_RESET - 1);
-        let extra = self.acked.saturating_sub(expected).min(tp.snd_cwnd).min(u16::MAX.into());
-        self.extra[self.current] = self.extra[self.current].max(extra);
+        Some(self.acked.saturating_sub(expected).min(tp.snd_cwnd).min(u16::MAX.into()))
     }
 
     /// Packets to add to the window. Source: Linux 7.3 `bbr_ack_aggregation_cwnd`.
@@ -195,10 +207,19 @@ mod tests {
         ] {
             (tp.pacing_rate, tp.min_rtt_us) = (rate, min_rtt_us);
             assert_eq!(
-                (tso_segs_goal(&tp), tso_segs_goal_by_rtt(&tp)),
+                (tso_segs_goal(&tp), tso_segs_goal_by_rtt(&tp, 2)),
                 (of_1, by_rtt),
                 "{rate} {min_rtt_us}"
             );
+        }
+    }
+
+    #[test]
+    fn a_send_quantum_is_a_millisecond_of_2_segments_to_64_kilobytes() {
+        let mut tp = TcpSock::new(1448, 250);
+        for (rate, bytes) in [(1_250_000, 2_896), (12_500_000, 12_500), (125_000_000, 65_536)] {
+            tp.pacing_rate = rate;
+            assert_eq!(send_quantum(&tp), bytes, "{rate}");
         }
     }
 

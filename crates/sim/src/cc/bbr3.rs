@@ -17,6 +17,9 @@
 //! * marks: no route promises anything, `ecn_enable` says whether they count; alpha follows them at longer RTTs too; half of the packets is too much already;
 //!   no early probe when they cease.
 //!
+//! `bbr3@draft` is the algorithm of draft-ietf-ccwg-bbr (4ce5e87, after -06). [`rules`] lists what it and each version has of its own. It takes marks for nothing
+//! and has no parameter.
+//!
 //! | parameter | default | meaning |
 //! |---|---|---|
 //! | `ecn_enable` | 0 | `bbr2`: 1: marks count, whatever feedback tells them |
@@ -24,27 +27,31 @@
 //! | `ecn_low` | 0 | `bbr3`: 1: the route promises shallow marking (route feature `ecn_low`): marks count if the RTT is at most 5 ms and feedback is AccECN |
 //!
 //! Departures: `bbr3`'s feedback of marks is AccECN's, where Google's kernel has DCTCP's. TSO packets are sized as in Linux 7.3. Not modelled: PLB, the fast path
-//! (it saves work, not packets), the memory of a tail loss that a probe repaired.
+//! (it saves work, not packets), the memory of a tail loss that a probe repaired. `bbr3@draft`: windows are whole packets, gains are rounded down to 1/256, and one
+//! state is saved per recovery, where the pseudocode saves again with the next packet after a probe that this loss ended, and then undoes nothing. STARTUP and DRAIN
+//! have the bounds of its pseudocode, not of its prose.
 //!
 //! Validation: the tests here and in its parts, `tests/bbr_runs.rs` (whole runs).
 
 mod bounds;
 mod cycle;
 #[cfg(test)]
+mod draft;
+mod rules;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod version2;
 
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal_by_rtt};
+use super::max_filter::MaxFilter;
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
 use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
 use bakeoff_document::cc::CcWords;
+use rules::{DRAFT, Growth, Part, Rules, TimeoutBound, V2, V3};
 
-const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 const CWND_GAIN: u64 = 2 * UNIT;
-/// What PROBE_UP adds to the window's gain.
-const UP_CWND_GAIN: u64 = UNIT / 4;
 const MIN_CWND: u32 = 4;
 const FULL_BW_THRESHOLD: u64 = UNIT * 5 / 4;
 const FULL_BW_ROUNDS: u32 = 3;
@@ -52,29 +59,10 @@ const MIN_RTT_WINDOW_S: u64 = 10;
 const PROBE_RTT_WINDOW_S: u64 = 5;
 const PROBE_RTT_MS: u64 = 200;
 const PROBE_RTT_GAIN: u64 = UNIT / 2;
+/// Of two windows of ACK aggregation, each; the draft has one of twice as many.
 const AGGREGATION_ROUNDS: u32 = 5;
 /// No bound.
 const NONE: u32 = u32::MAX;
-
-/// Which of the two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
-    /// v2alpha
-    V2,
-    /// v3
-    #[default]
-    V3,
-}
-
-impl Version {
-    /// 2 / ln 2, or 4 ln 2, rounded up: the gain that doubles the delivery rate each round.
-    fn startup_gain(self) -> u64 {
-        match self {
-            Version::V2 => UNIT * 2885 / 1000 + 1,
-            Version::V3 => UNIT * 277 / 100 + 1,
-        }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -84,9 +72,16 @@ enum Mode {
     ProbeRtt,
 }
 
+/// What a loss ends, and its undoing may go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Startup,
+    Probe,
+}
+
 /// The model and the state machine.
 pub struct Bbr3 {
-    version: Version,
+    rules: &'static Rules,
     rng: Stream,
     /// Marks may count: `ecn_low` or `ecn_enable`.
     ecn: bool,
@@ -101,6 +96,8 @@ pub struct Bbr3 {
     sample_bw: u64,
     next_round_delivered: u64,
     round_start: bool,
+    rounds: u64,
+    drain_start: u64,
     bounds: bounds::Bounds,
     cycle: cycle::Cycle,
 
@@ -123,16 +120,23 @@ pub struct Bbr3 {
     prev_state: CaState,
     prior_cwnd: u32,
     aggregation: AckAggregation,
+    /// Of the draft.
+    extra_acked: MaxFilter,
+    /// What to restore is saved, as of the first loss of this episode.
+    saved: bool,
+    /// What the loss of this episode ended.
+    ended: Option<Ended>,
 }
 
 impl Bbr3 {
     /// From the words after the name.
     pub fn parse(words: &mut CcWords, env: CcEnv) -> Result<Self, CcError> {
-        let (version, known): (_, &[&str]) = match words.first() {
-            "bbr2" => (Version::V2, &["ecn_enable", "ecn_max_rtt_us"]),
-            _ => (Version::V3, &["ecn_low"]),
+        let (rules, known): (_, &[&str]) = match words.first() {
+            "bbr2" => (&V2, &["ecn_enable", "ecn_max_rtt_us"]),
+            "bbr3@draft" => (&DRAFT, &[]),
+            _ => (&V3, &["ecn_low"]),
         };
-        let mut c = Bbr3::new(version, env.rng);
+        let mut c = Bbr3::new(rules, env.rng);
         while let Some(parameter) = words.parameter(known)? {
             match parameter {
                 "ecn_max_rtt_us" => c.ecn_max_rtt_us = words.number(0..=u32::MAX)?.into(),
@@ -142,9 +146,9 @@ impl Bbr3 {
         Ok(c)
     }
 
-    fn new(version: Version, rng: Stream) -> Self {
+    fn new(rules: &'static Rules, rng: Stream) -> Self {
         Bbr3 {
-            version,
+            rules,
             rng,
             ecn: false,
             ecn_max_rtt_us: 5_000,
@@ -155,7 +159,9 @@ impl Bbr3 {
             sample_bw: 0,
             next_round_delivered: 0,
             round_start: false,
-            bounds: bounds::Bounds::default(),
+            rounds: 0,
+            drain_start: 0,
+            bounds: bounds::Bounds::of(rules),
             cycle: cycle::Cycle::default(),
             min_rtt_us: u64::MAX,
             min_rtt_stamp: 0,
@@ -171,6 +177,9 @@ impl Bbr3 {
             prev_state: CaState::Open,
             prior_cwnd: 0,
             aggregation: AckAggregation::default(),
+            extra_acked: MaxFilter::default(),
+            saved: false,
+            ended: None,
         }
     }
 
@@ -181,23 +190,41 @@ impl Bbr3 {
 
     // ---- targets --------------------------------------------------------------------------------
 
+    /// Segments of the packets that are handed down.
+    fn tso_goal(&self, tp: &TcpSock) -> u32 {
+        tso_segs_goal_by_rtt(tp, self.min_tso_segs(tp))
+    }
+
     fn quantize(&self, tp: &TcpSock, cwnd: u32) -> u32 {
-        let cwnd = cwnd.max(3 * tso_segs_goal_by_rtt(tp)).max(MIN_CWND);
-        cwnd + if self.is_probing_up() { 2 } else { 0 }
+        let budget = if self.rules.quantum_of_1_ms {
+            (3 * bandwidth::send_quantum(tp)).div_ceil(tp.mss.into()) as u32
+        } else {
+            3 * self.tso_goal(tp)
+        };
+        cwnd.max(budget).max(MIN_CWND) + if self.is_probing_up() { 2 } else { 0 }
     }
 
     fn inflight(&self, tp: &TcpSock, bw: u64, gain: u64) -> u32 {
         self.quantize(tp, bdp(bw, self.min_rtt_us, gain))
     }
 
-    fn in_net_at_edt(&self, tp: &TcpSock, in_flight: u32) -> u32 {
-        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain, tso_segs_goal_by_rtt(tp))
+    /// What is in flight, to be compared with a target; `in_flight` if the departure of the next packet counts.
+    fn in_flight(&self, tp: &TcpSock, in_flight: u32) -> u32 {
+        if !self.rules.departure_time {
+            return tp.packets_in_flight();
+        }
+        packets_in_net_at_edt(tp, in_flight, self.bw(), self.pacing_gain, self.tso_goal(tp))
+    }
+
+    /// The BDP as a bound, or as a pace of probes.
+    fn bdp_of(&self, tp: &TcpSock, bw: u64) -> u32 {
+        if self.rules.bare_bdp { bdp(bw, self.min_rtt_us, UNIT) } else { self.inflight(tp, bw, UNIT) }
     }
 
     /// BDP or window, whichever is less: what is safe to keep in flight.
     /// Source: draft-ietf-ccwg-bbr, BBRTargetInflight.
     fn target_inflight(&self, tp: &TcpSock) -> u32 {
-        self.inflight(tp, self.bw(), UNIT).min(tp.snd_cwnd)
+        self.bdp_of(tp, self.bw()).min(tp.snd_cwnd)
     }
 
     /// Source: draft-ietf-ccwg-bbr, BBRProbeRTTCwnd.
@@ -213,6 +240,7 @@ impl Bbr3 {
         if sample.interval_us > 0 && sample.prior_delivered >= self.next_round_delivered {
             self.next_round_delivered = tp.delivered;
             self.round_start = true;
+            self.rounds += 1;
         }
     }
 
@@ -228,11 +256,11 @@ impl Bbr3 {
         if self.full_bw_now || sample.is_app_limited {
             return;
         }
-        let bw = match self.version {
-            // Once a round, and in STARTUP alone.
-            Version::V2 if self.full_bw_reached || !self.round_start => return,
-            Version::V2 => self.bounds.max_bw(),
-            Version::V3 => self.sample_bw,
+        let bw = match self.rules.growth {
+            Growth::Maximum if self.full_bw_reached || !self.round_start => return,
+            Growth::RoundStart if !self.round_start => return,
+            Growth::Maximum => self.bounds.max_bw(),
+            Growth::EveryAck | Growth::RoundStart => self.sample_bw,
         };
         if bw >= (self.full_bw * FULL_BW_THRESHOLD) >> 8 {
             self.reset_full_bw(bw);
@@ -250,12 +278,16 @@ impl Bbr3 {
     fn check_drain(&mut self, tp: &mut TcpSock) {
         if self.mode == Mode::Startup && self.full_bw_reached {
             self.mode = Mode::Drain;
+            self.drain_start = self.rounds;
             tp.snd_ssthresh = self.inflight(tp, self.bounds.max_bw(), UNIT);
             self.bounds.reset_signals();
         }
-        if self.mode == Mode::Drain
-            && self.in_net_at_edt(tp, tp.packets_in_flight()) <= self.inflight(tp, self.bounds.max_bw(), UNIT)
-        {
+        if self.mode != Mode::Drain {
+            return;
+        }
+        let bw = if self.rules.drains_by_maximum { self.bounds.max_bw() } else { self.bw() };
+        let drained = self.in_flight(tp, tp.packets_in_flight()) <= self.inflight(tp, bw, UNIT);
+        if drained || self.rounds - self.drain_start > self.rules.drain_rounds {
             self.mode = Mode::ProbeBw;
             self.start_down(tp);
         }
@@ -267,14 +299,15 @@ impl Bbr3 {
         let probe_expired = now > self.probe_rtt_min_stamp + PROBE_RTT_WINDOW_S * tp.hz;
         if let Some(rtt_us) = sample.rtt_us
             && (rtt_us < self.probe_rtt_min_us
-                || (self.version == Version::V2 && rtt_us == self.probe_rtt_min_us)
-                || (probe_expired && !sample.is_ack_delayed))
+                || (self.rules.equal_renews_probe_rtt && rtt_us == self.probe_rtt_min_us)
+                || (probe_expired && (self.rules.delayed_replaces || !sample.is_ack_delayed)))
         {
             self.probe_rtt_min_us = rtt_us;
             self.probe_rtt_min_stamp = now;
         }
         let expired = now > self.min_rtt_stamp + MIN_RTT_WINDOW_S * tp.hz;
-        if self.probe_rtt_min_us <= self.min_rtt_us || expired {
+        let equal = self.rules.equal_renews_min_rtt && self.probe_rtt_min_us == self.min_rtt_us;
+        if self.probe_rtt_min_us < self.min_rtt_us || equal || expired {
             self.min_rtt_us = self.probe_rtt_min_us;
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
@@ -322,16 +355,12 @@ impl Bbr3 {
     }
 
     fn update_gains(&mut self) {
-        let startup = self.version.startup_gain();
-        let (early, up) = match self.version {
-            Version::V2 => (startup, CWND_GAIN),
-            Version::V3 => (CWND_GAIN, CWND_GAIN + UP_CWND_GAIN),
-        };
+        let rules = self.rules;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (startup, early),
-            Mode::Drain => (DRAIN_GAIN, early),
-            Mode::ProbeBw if self.is_probing_up() => (self.cycle.gain(self.version), up),
-            Mode::ProbeBw => (self.cycle.gain(self.version), CWND_GAIN),
+            Mode::Startup => (rules.startup_gain, rules.early_cwnd_gain),
+            Mode::Drain => (rules.drain_gain, rules.early_cwnd_gain),
+            Mode::ProbeBw if self.is_probing_up() => (self.cycle.gain(rules), rules.up_cwnd_gain),
+            Mode::ProbeBw => (self.cycle.gain(rules), CWND_GAIN),
             Mode::ProbeRtt => (UNIT, UNIT),
         };
     }
@@ -346,16 +375,40 @@ impl Bbr3 {
         }
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRUpdateACKAggregation.
+    fn update_aggregation(&mut self, tp: &TcpSock, sample: &RateSample) {
+        let window = if self.full_bw_reached { AGGREGATION_ROUNDS } else { 1 };
+        if !self.rules.aggregation_by_rounds {
+            self.aggregation.update(tp, sample, self.bw(), self.round_start, window);
+        } else if let Some(extra) = self.aggregation.extra(tp, sample, self.bw()) {
+            let window = if self.full_bw_reached { 2 * window } else { window };
+            self.extra_acked.update(window.into(), self.rounds, extra.into());
+        }
+    }
+
+    fn extra_cwnd(&self, bw: u64) -> u32 {
+        if self.rules.aggregation_by_rounds {
+            self.extra_acked.get() as u32
+        } else {
+            self.aggregation.cwnd(bw)
+        }
+    }
+
     /// Source: draft-ietf-ccwg-bbr, BBRSetCwnd.
     fn set_cwnd(&mut self, tp: &mut TcpSock, acked: u32) {
         if acked > 0 {
             let bw = self.bw();
-            let target = bdp(bw, self.min_rtt_us, self.cwnd_gain) + self.aggregation.cwnd(bw);
+            let target = bdp(bw, self.min_rtt_us, self.cwnd_gain) + self.extra_cwnd(bw);
             let target = self.quantize(tp, target);
             let mut cwnd = tp.snd_cwnd;
+            let is_early = if self.rules.grows_till_delivered {
+                tp.delivered < self.init_cwnd.into()
+            } else {
+                cwnd < 2 * self.init_cwnd
+            };
             if self.full_bw_reached {
                 cwnd = cwnd.saturating_add(acked).min(target);
-            } else if cwnd < target || cwnd < 2 * self.init_cwnd {
+            } else if cwnd < target || is_early {
                 cwnd = cwnd.saturating_add(acked);
             }
             tp.snd_cwnd = cwnd.max(MIN_CWND).min(tp.snd_cwnd_clamp);
@@ -392,7 +445,7 @@ impl CongestionControl for Bbr3 {
         self.init_cwnd = tp.snd_cwnd.min(0x7f);
         self.prior_cwnd = tp.snd_cwnd;
         self.next_round_delivered = tp.delivered;
-        self.bounds = bounds::Bounds::new(self.version, tp);
+        self.bounds = bounds::Bounds::new(self.rules, tp);
         self.min_rtt_us = tp.min_rtt_us;
         self.probe_rtt_min_us = tp.min_rtt_us;
         self.min_rtt_stamp = tp.jiffies();
@@ -400,13 +453,15 @@ impl CongestionControl for Bbr3 {
         self.aggregation = AckAggregation::new(tp.now);
         let rtt_us = if tp.srtt_us > 0 { (tp.srtt_us >> 3).max(1) } else { 1_000 };
         let bw = bandwidth::of(u64::from(tp.snd_cwnd), rtt_us);
-        tp.pacing_rate = bandwidth::pacing_rate(tp, bw, self.version.startup_gain());
+        tp.pacing_rate = bandwidth::pacing_rate(tp, bw, self.rules.startup_gain);
         tp.request_pacing();
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         self.save_cwnd(tp);
-        self.bounds.save();
+        if !self.rules.undo_returns {
+            self.bounds.save();
+        }
         tp.snd_ssthresh
     }
 
@@ -424,8 +479,7 @@ impl CongestionControl for Bbr3 {
         self.bounds.note_ece(sample.ece);
         self.bounds.note_delivery(tp, sample, self.sample_bw);
         self.update_signals(tp, sample);
-        let window = if self.full_bw_reached { AGGREGATION_ROUNDS } else { 1 };
-        self.aggregation.update(tp, sample, self.bw(), self.round_start, window);
+        self.update_aggregation(tp, sample);
         self.check_startup_loss(tp, sample);
         self.check_full(sample);
         self.check_drain(tp);
@@ -441,16 +495,22 @@ impl CongestionControl for Bbr3 {
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
         if state == CaState::Loss {
             self.prev_state = CaState::Loss;
+            let bound = match self.rules.timeout_bound {
+                TimeoutBound::None => return,
+                TimeoutBound::Prior => self.prior_cwnd,
+                TimeoutBound::Larger => tp.snd_cwnd.max(self.prior_cwnd),
+            };
             self.reset_full_bw(0);
             if !self.is_probing_bandwidth() && self.bounds.inflight_lo == NONE {
-                self.bounds.inflight_lo = match self.version {
-                    Version::V2 => self.prior_cwnd,
-                    Version::V3 => tp.snd_cwnd.max(self.prior_cwnd),
-                };
+                self.bounds.inflight_lo = bound;
             }
-        } else if self.prev_state == CaState::Loss {
+            return;
+        }
+        let recovers = state < CaState::Recovery && tp.ca_state >= CaState::Recovery;
+        if self.prev_state == CaState::Loss || (recovers && self.rules.recovery_restores) {
             tp.snd_cwnd = tp.snd_cwnd.max(self.prior_cwnd);
         }
+        self.saved &= !recovers;
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
@@ -470,14 +530,34 @@ impl CongestionControl for Bbr3 {
         self.on_lost(tp, lost);
     }
 
-    fn undo_cwnd(&mut self, _tp: &mut TcpSock) -> u32 {
+    /// Source: google/bbr v3 `bbr_undo_cwnd`; draft-ietf-ccwg-bbr, BBRHandleSpuriousLossDetection.
+    fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         self.reset_full_bw(0);
         self.bounds.restore();
-        self.prior_cwnd
+        if !self.rules.undo_returns {
+            return self.prior_cwnd;
+        }
+        self.saved = false;
+        match self.ended.take() {
+            Some(Ended::Startup) => {
+                self.mode = Mode::Startup;
+                self.full_bw_reached = false;
+            }
+            Some(Ended::Probe) => {
+                self.mode = Mode::ProbeBw;
+                self.start_refill(tp, 0);
+            }
+            None => {}
+        }
+        tp.snd_cwnd.max(self.prior_cwnd)
     }
 
     fn min_tso_segs(&self, tp: &TcpSock) -> u32 {
-        bandwidth::min_tso_segs(tp)
+        if self.rules.single_segments { bandwidth::min_tso_segs(tp) } else { 2 }
+    }
+
+    fn tso_segs(&self, tp: &TcpSock) -> Option<u32> {
+        self.rules.quantum_of_1_ms.then(|| (bandwidth::send_quantum(tp) / u64::from(tp.mss)) as u32)
     }
 
     fn sndbuf_windows(&self) -> u32 {

@@ -77,6 +77,10 @@ pub struct Lost {
     pub lost: u32,
     /// Whether it was sent while the application was the limit.
     pub is_app_limited: bool,
+    /// Its first byte.
+    pub seq: u64,
+    /// One past its last byte.
+    pub end: u64,
 }
 
 /// A congestion control. Hooks are called in the order of docs/models/tcp-sender.md; all have defaults that do
@@ -208,7 +212,7 @@ table! { $
     make make(words: &mut CcWords, env: CcEnv) -> CcError;
 
     bbr::Bbr { "bbr" => Bbr::parse }
-    bbr3::Bbr3 in Box { "bbr2", "bbr3" => Bbr3::parse }
+    bbr3::Bbr3 in Box { "bbr2", "bbr3", "bbr3@draft" => Bbr3::parse }
     bic::Bic { "bic" => Bic::parse }
     cdg::Cdg { "cdg" => Cdg::parse }
     copa::Copa in Box { "copa" => Copa::parse }

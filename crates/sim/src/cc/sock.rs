@@ -113,6 +113,8 @@ pub struct TcpSock {
     pub accecn: bool,
     /// Whether any ECN feedback is in use.
     pub ecn_ok: bool,
+    /// The peer does not do SACK (`tcp_is_reno`).
+    pub no_sack: bool,
     /// Whether the ACK being handled echoes SCE.
     pub esce: bool,
     /// Whether the ACK being handled changes the window.
@@ -166,6 +168,7 @@ impl TcpSock {
             wants_cwr: false,
             accecn: false,
             ecn_ok: false,
+            no_sack: false,
             esce: false,
             win_update: false,
             own_pacing_rate: false,

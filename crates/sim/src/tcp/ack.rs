@@ -188,7 +188,7 @@ impl Sender {
                 tp.sacked_out -= n;
             } else {
                 // Without SACK, duplicate ACKs may have told of it: counted below.
-                let rack = if self.no_sack { None } else { Some(&mut self.rack) };
+                let rack = if tp.no_sack { None } else { Some(&mut self.rack) };
                 tp.delivered += if rack.is_some() { u64::from(n) } else { 0 };
                 if ack.delivered(first.seq, last, tp, rack, &mut self.rate) {
                     sampled = Some(acked - 1);
@@ -240,7 +240,7 @@ impl Sender {
         if acked > 0 {
             ack.data_acked = true;
             ack.set_xmit_timer = true;
-            if self.no_sack {
+            if self.tp.no_sack {
                 self.remove_reno_sacks(acked);
                 // Nobody knows whether an original made the progress.
                 ack.orig_sack_acked &= !ack.retrans_data_acked;

@@ -79,7 +79,7 @@ impl Sender {
                     return rexmit;
                 }
                 self.count_reno_sack(ack, duplicate);
-                if self.no_sack {
+                if self.tp.no_sack {
                     self.identify_loss(ack);
                 }
                 if self.tp.lost_out == 0 {
@@ -210,7 +210,7 @@ impl Sender {
 
     /// Source: Linux 7.3 `tcp_identify_packet_loss`.
     fn identify_loss(&mut self, ack: &mut AckState) {
-        if self.no_sack {
+        if self.tp.no_sack {
             return self.newreno_mark_lost(ack.una_advanced);
         }
         let before = self.tp.retrans_out;

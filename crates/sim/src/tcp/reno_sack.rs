@@ -21,7 +21,7 @@ const MAX_REORDERING: u32 = 300;
 impl Sender {
     /// The peer does not do SACK.
     pub fn without_sack(&mut self) {
-        self.no_sack = true;
+        self.tp.no_sack = true;
     }
 
     /// `tcp_limit_reno_sacked`: at least one segment, and all that are lost, did not arrive.
@@ -44,7 +44,7 @@ impl Sender {
 
     /// `tcp_add_reno_sack`, in states where a duplicate ACK tells that a segment left the network.
     pub(super) fn add_reno_sack(&mut self, duplicate: bool, ece: bool) {
-        if !self.no_sack || !duplicate {
+        if !self.tp.no_sack || !duplicate {
             return;
         }
         let prior = self.tp.sacked_out;
@@ -69,7 +69,7 @@ impl Sender {
 
     /// `tcp_reset_reno_sack`
     pub(super) fn reset_reno_sack(&mut self) {
-        if self.no_sack {
+        if self.tp.no_sack {
             self.tp.sacked_out = 0;
         }
     }
@@ -93,7 +93,7 @@ impl Sender {
     /// `tcp_is_non_sack_preventing_reopen`: at the very end of an episode its duplicates may still come, and must not
     /// begin another (RFC 6582, section 4.1): the state is held until something beyond is acknowledged.
     pub(super) fn holds_state(&mut self) -> bool {
-        let holds = self.no_sack && self.tp.snd_una == self.tp.high_seq;
+        let holds = self.tp.no_sack && self.tp.snd_una == self.tp.high_seq;
         if holds && !self.any_retrans_done() {
             self.undo.retrans_stamp = None;
         }

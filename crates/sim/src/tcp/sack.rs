@@ -113,7 +113,7 @@ impl Sender {
 
     /// `tcp_check_sack_reordering`
     pub(super) fn note_reordering(&mut self, low: u64) {
-        let unknown = self.no_sack && self.tp.sacked_out > 0;
+        let unknown = self.tp.no_sack && self.tp.sacked_out > 0;
         let highest = if unknown { self.tp.snd_nxt } else { self.highest_sacked };
         if low >= highest {
             return;

@@ -80,6 +80,8 @@ impl Seg {
             tx_in_flight: self.in_flight,
             lost: (lost as u32).wrapping_sub(self.lost),
             is_app_limited: self.flags.any(SegFlags::APP_LIMITED),
+            seq: self.seq,
+            end: self.end,
         }
     }
 }

@@ -179,8 +179,6 @@ pub struct Sender {
     pub(super) prr: Prr,
     /// One past the last byte that the application has for us.
     pub(super) write_seq: u64,
-    /// The peer does not do SACK (`tcp_is_reno`).
-    pub(super) no_sack: bool,
     /// What the application wrote and we have not sent.
     pub(super) queue: WriteQueue,
     /// What the peer lets us send.
@@ -267,7 +265,6 @@ impl Sender {
             mss_now: setup.mss,
             prr: Prr::default(),
             write_seq: 0,
-            no_sack: false,
             queue,
             peer: PeerWindow::default(),
             pacing_timer: None,

@@ -55,7 +55,7 @@ impl Sender {
     /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too. Source: RFC 8985, section 7.2.
     pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
         let tp = &self.tp;
-        if self.no_sack || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
+        if self.tp.no_sack || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
             return false;
         }
         let mut wait_us = tp.srtt_us >> 2;

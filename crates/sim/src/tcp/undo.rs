@@ -71,7 +71,7 @@ impl Sender {
     /// nothing was retransmitted yet. Source: RFC 3522, section 3.2; Linux 7.3 `tcp_packet_delayed`.
     fn packet_delayed(&self, ack: &AckState) -> bool {
         // Where the state is held the stamp was taken back although something was retransmitted.
-        if self.no_sack && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
+        if self.tp.no_sack && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
             return false;
         }
         self.undo.answers_original(ack.echo)
@@ -153,7 +153,7 @@ impl Sender {
         }
         self.undo_reduction(true);
         self.retransmits = 0;
-        if !self.holds_state() && (frto || !self.no_sack) {
+        if !self.holds_state() && (frto || !self.tp.no_sack) {
             self.set_state(CaState::Open);
         }
         true

@@ -4,17 +4,11 @@
 //!
 //! Departures, validation: see [`super`]; the tests below.
 
-use super::{Bbr3, MIN_CWND, Mode, NONE, Version};
+use super::{Bbr3, Ended, MIN_CWND, Mode, NONE, Part, Rules};
 use crate::cc::bandwidth::UNIT;
 use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{Lost, RateSample};
 
-/// Loss above this is too much: 2 %.
-const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;
-/// What a lossy round leaves of the short-term bounds, and a probe that went too far of the BDP: 70 %.
-const LOSS_CUT: u64 = UNIT - UNIT * 30 / 100;
-/// Of `inflight_hi`, what stays free for others: 15 %.
-const HEADROOM: u64 = UNIT * 15 / 100;
 /// Gain of alpha.
 const ECN_GAIN: u64 = UNIT / 16;
 /// Part of alpha by which a marked round lowers `inflight_lo`.
@@ -26,7 +20,7 @@ const ECN_STARTUP_ROUNDS: u32 = 2;
 
 /// The bounds and what they are made from.
 pub struct Bounds {
-    version: Version,
+    rules: &'static Rules,
     /// Of the last probe and the one at hand.
     bw_hi: [u64; 2],
     /// Short-term bound of the bandwidth.
@@ -36,15 +30,17 @@ pub struct Bounds {
     /// Long-term bound of what is in flight.
     pub inflight_hi: u32,
     saved: (u64, u32, u32),
-    bw_latest: u64,
+    pub bw_latest: u64,
     pub inflight_latest: u32,
     round_delivered: u64,
     pub round_start: bool,
-    loss_in_round: bool,
+    pub loss_in_round: bool,
     ecn_in_round: bool,
     pub loss_in_cycle: bool,
     pub ecn_in_cycle: bool,
     loss_events: u32,
+    /// Where the last packet marked lost ended.
+    lost_end: u64,
     pub ecn_eligible: bool,
     pub alpha: u64,
     alpha_delivered: u64,
@@ -52,10 +48,11 @@ pub struct Bounds {
     startup_ecn_rounds: u32,
 }
 
-impl Default for Bounds {
-    fn default() -> Self {
+impl Bounds {
+    /// Nothing known.
+    pub fn of(rules: &'static Rules) -> Self {
         Bounds {
-            version: Version::default(),
+            rules,
             bw_hi: [0; 2],
             bw_lo: u64::MAX,
             inflight_lo: NONE,
@@ -70,6 +67,7 @@ impl Default for Bounds {
             loss_in_cycle: false,
             ecn_in_cycle: false,
             loss_events: 0,
+            lost_end: u64::MAX,
             ecn_eligible: false,
             alpha: UNIT,
             alpha_delivered: 0,
@@ -77,17 +75,14 @@ impl Default for Bounds {
             startup_ecn_rounds: 0,
         }
     }
-}
 
-impl Bounds {
-    /// Nothing known.
-    pub fn new(version: Version, tp: &TcpSock) -> Self {
+    /// Nothing known, on this connection.
+    pub fn new(rules: &'static Rules, tp: &TcpSock) -> Self {
         Bounds {
-            version,
             round_delivered: tp.delivered + 1,
             alpha_delivered: tp.delivered,
             alpha_delivered_ce: tp.delivered_ce,
-            ..Bounds::default()
+            ..Bounds::of(rules)
         }
     }
 
@@ -133,7 +128,7 @@ impl Bounds {
         if self.inflight_hi == NONE {
             return NONE;
         }
-        let headroom = ((u64::from(self.inflight_hi) * HEADROOM) >> 8).max(1) as u32;
+        let headroom = self.rules.headroom.of(self.inflight_hi.into()).max(1) as u32;
         self.inflight_hi.saturating_sub(headroom).max(MIN_CWND)
     }
 
@@ -157,7 +152,7 @@ impl Bounds {
     }
 
     pub fn end_of_ack(&mut self, sample: &RateSample, bw: u64) {
-        if self.round_start && self.version == Version::V3 {
+        if self.round_start && !self.rules.latest_at_once {
             self.bw_latest = bw;
             self.inflight_latest = sample.delivered;
         }
@@ -165,21 +160,30 @@ impl Bounds {
         self.ecn_in_cycle |= sample.interval_ce > 0;
     }
 
-    /// `bbr_is_inflight_too_high`
+    /// Source: google/bbr v3 `bbr_is_inflight_too_high`; draft-ietf-ccwg-bbr, IsInflightTooHigh.
     pub fn is_too_high(&self, tx_in_flight: u32, lost: u32, delivered: u32, marked: u32) -> bool {
-        let part = |of: u32, threshold: u64| (u64::from(of) * threshold) >> 8;
-        let marks = part(delivered, ECN_THRESHOLD) + u64::from(self.version == Version::V3);
-        (lost > 0 && tx_in_flight > 0 && u64::from(lost) > part(tx_in_flight, LOSS_THRESHOLD))
+        let marks = ((u64::from(delivered) * ECN_THRESHOLD) >> 8) + u64::from(self.rules.marks_by_route);
+        (lost > 0 && tx_in_flight > 0 && self.rules.loss_threshold.is_exceeded(lost, tx_in_flight))
             || (self.ecn_eligible && marked > 0 && delivered > 0 && u64::from(marked) >= marks)
     }
 
-    fn is_sample_too_high(&self, sample: &RateSample) -> bool {
-        self.is_too_high(sample.tx_in_flight, sample.interval_lost, sample.delivered, sample.interval_ce)
+    fn is_sample_too_high(&self, tp: &TcpSock, sample: &RateSample) -> bool {
+        (sample.interval_lost > 0 && self.any_loss_is_too_much(tp))
+            || self.is_too_high(
+                sample.tx_in_flight,
+                sample.interval_lost,
+                sample.delivered,
+                sample.interval_ce,
+            )
+    }
+
+    fn any_loss_is_too_much(&self, tp: &TcpSock) -> bool {
+        self.rules.any_loss_without_sack && tp.no_sack
     }
 
     /// The short-term bounds after a round.
     /// Source: google/bbr v3 `bbr_adapt_lower_bounds`; draft-ietf-ccwg-bbr, BBRAdaptLowerBounds.
-    fn lower(&mut self, cwnd: u32) {
+    pub fn lower(&mut self, cwnd: u32) {
         let mut by_ecn = NONE;
         if self.ecn_in_round {
             if self.inflight_lo == NONE {
@@ -195,9 +199,9 @@ impl Bounds {
             if self.inflight_lo == NONE {
                 self.inflight_lo = cwnd;
             }
-            self.bw_lo = self.bw_latest.max((self.bw_lo * LOSS_CUT) >> 8);
-            let by_loss = (u64::from(self.inflight_lo) * LOSS_CUT) >> 8;
-            self.inflight_lo = self.inflight_latest.max(by_loss as u32);
+            let cut = self.rules.loss_cut;
+            self.bw_lo = self.bw_latest.max(cut.of(self.bw_lo));
+            self.inflight_lo = self.inflight_latest.max(cut.of(self.inflight_lo.into()) as u32);
         }
         self.inflight_lo = self.inflight_lo.min(by_ecn);
         self.bw_lo = self.bw_lo.max(1);
@@ -205,13 +209,20 @@ impl Bounds {
 }
 
 /// How much was in flight where loss crossed the threshold: up to the lost packet, of `tx_in_flight` with it
-/// and of which `lost` were lost, it included. Source: draft-ietf-ccwg-bbr, BBRInflightAtLoss.
-fn inflight_at_threshold(tx_in_flight: u32, lost: u32) -> u32 {
+/// and of which `lost` were lost, it included.
+/// Source: google/bbr v3 `bbr_is_inflight_too_high`; draft-ietf-ccwg-bbr, BBRInflightAtLoss.
+pub fn inflight_at_threshold(rules: &Rules, tx_in_flight: u32, lost: u32) -> u32 {
     let (Some(before), Some(lost_before)) = (tx_in_flight.checked_sub(1), lost.checked_sub(1)) else {
         return NONE;
     };
-    let budget = (u64::from(before) * LOSS_THRESHOLD).div_ceil(UNIT);
-    let prefix = budget.saturating_sub(lost_before.into()) * UNIT / (UNIT - LOSS_THRESHOLD);
+    let Part { num, den } = rules.loss_threshold;
+    let (num, den) = (u64::from(num), u64::from(den));
+    if rules.exact_loss_point {
+        // before + (num / den * before - lost_before) / (1 - num / den), of which the second part may be negative
+        return (u64::from(before.saturating_sub(lost_before)) * den / (den - num)) as u32;
+    }
+    let budget = (u64::from(before) * num).div_ceil(den);
+    let prefix = budget.saturating_sub(lost_before.into()) * den / (den - num);
     before + prefix as u32
 }
 
@@ -220,10 +231,10 @@ impl Bbr3 {
     pub(super) fn update_ecn_alpha(&mut self, tp: &TcpSock) {
         let b = &mut self.bounds;
         let most = self.ecn_max_rtt_us;
-        let told = tp.accecn || self.version == Version::V2;
+        let told = tp.accecn || !b.rules.marks_by_route;
         b.ecn_eligible |= self.ecn && told && (self.min_rtt_us <= most || most == 0);
         let delivered = tp.delivered - b.alpha_delivered;
-        if delivered == 0 || (!b.ecn_eligible && self.version == Version::V3) {
+        if delivered == 0 || (!b.ecn_eligible && b.rules.marks_by_route) {
             return;
         }
         let ratio = ((tp.delivered_ce - b.alpha_delivered_ce) << 8) / delivered;
@@ -258,7 +269,7 @@ impl Bbr3 {
         }
         b.loss_in_round = false;
         b.ecn_in_round = false;
-        if b.version == Version::V2 {
+        if b.rules.latest_at_once {
             b.bw_latest = self.sample_bw;
             b.inflight_latest = sample.delivered;
         }
@@ -271,44 +282,49 @@ impl Bbr3 {
             return;
         }
         let b = &mut self.bounds;
-        if sample.losses > 0 {
+        if sample.losses > 0 && !b.rules.counts_ranges {
             b.loss_events = (b.loss_events + 1).min(0xf);
         }
         if !b.round_start {
             return;
         }
         let events = std::mem::take(&mut b.loss_events);
-        // ACKs with losses.
-        let most = match b.version {
-            Version::V2 => 8,
-            Version::V3 => 6,
-        };
-        if tp.ca_state == CaState::Recovery && events >= most && b.is_sample_too_high(sample) {
+        let most = if b.any_loss_is_too_much(tp) { 1 } else { b.rules.startup_losses };
+        if tp.ca_state == CaState::Recovery && events >= most && b.is_sample_too_high(tp, sample) {
             self.end_startup(tp);
+            self.ended = Some(Ended::Startup);
         }
     }
 
-    fn end_startup(&mut self, tp: &TcpSock) {
+    pub(super) fn end_startup(&mut self, tp: &TcpSock) {
         self.full_bw_reached = true;
-        let bdp = self.inflight(tp, self.bounds.max_bw(), UNIT);
-        self.bounds.inflight_hi = match self.version {
-            Version::V2 => bdp,
-            Version::V3 => bdp.max(self.bounds.inflight_latest),
-        };
+        let bdp = self.bdp_of(tp, self.bounds.max_bw());
+        let latest = if self.rules.bound_keeps_latest { self.bounds.inflight_latest } else { 0 };
+        self.bounds.inflight_hi = bdp.max(latest);
     }
 
     /// A packet was marked lost: from a probe it tells where the probe went too far.
     /// Source: draft-ietf-ccwg-bbr, BBRHandleLostPacket.
     pub(super) fn on_lost(&mut self, tp: &TcpSock, lost: &Lost) {
         let b = &mut self.bounds;
+        if self.rules.undo_returns && !self.saved {
+            self.saved = true;
+            self.ended = None;
+            b.save();
+        }
+        if self.rules.counts_ranges {
+            b.loss_events += u32::from(lost.seq != b.lost_end);
+            b.lost_end = lost.end;
+        }
         if !b.loss_in_round {
             // A whole round from here, to see what the path carries.
             b.round_delivered = tp.delivered;
         }
         b.loss_in_round = true;
         b.loss_in_cycle = true;
-        if self.cycle.probe_samples && b.is_too_high(lost.tx_in_flight, lost.lost, 0, 0) {
-            let in_flight = inflight_at_threshold(lost.tx_in_flight, lost.lost);
+        let too_high = b.any_loss_is_too_much(tp) || b.is_too_high(lost.tx_in_flight, lost.lost, 0, 0);
+        if self.cycle.probe_samples && too_high {
+            let in_flight = inflight_at_threshold(self.rules, lost.tx_in_flight, lost.lost);
             self.inflight_is_too_high(tp, in_flight, lost.is_app_limited);
         }
     }
@@ -319,19 +335,20 @@ impl Bbr3 {
         // Once per probe.
         self.cycle.probe_samples = false;
         if !app_limited {
-            let target = (u64::from(self.target_inflight(tp)) * LOSS_CUT) >> 8;
+            let target = self.rules.loss_cut.of(self.target_inflight(tp).into());
             self.bounds.inflight_hi = tx_in_flight.max(target as u32);
         }
         if self.is_probing_up() {
             self.start_down(tp);
+            self.ended = Some(Ended::Probe);
         }
     }
 
     /// The long-term bound after an ACK: lower if a probe lost too much, higher where more proved safe.
     /// Source: google/bbr v3 `bbr_adapt_upper_bounds`.
     pub(super) fn adapt_upper(&mut self, tp: &TcpSock, sample: &RateSample) {
-        if self.bounds.is_sample_too_high(sample) {
-            if self.cycle.probe_samples {
+        if self.bounds.is_sample_too_high(tp, sample) {
+            if self.cycle.probe_samples && self.rules.acks_tell_loss {
                 self.inflight_is_too_high(tp, sample.tx_in_flight, sample.is_app_limited);
             }
             return;
@@ -358,7 +375,6 @@ mod tests {
 
     #[test]
     fn a_lossy_round_while_cruising_lowers_the_short_term_bounds_to_70_percent() {
-        assert_eq!((LOSS_THRESHOLD, LOSS_CUT, HEADROOM), (5, 180, 38));
         let mut path = Path::cruising();
         let (cwnd, bw) = (path.tp.snd_cwnd, path.bbr.bounds.max_bw());
         let mut sample = path.sample(2, 1, false);
@@ -396,14 +412,14 @@ mod tests {
             assert_eq!(path.bbr.bounds.is_too_high(256, lost, 0, 0), too_high);
         }
         assert!(path.bbr.cycle.probe_samples);
-        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 256, lost: 5, is_app_limited: false });
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 256, lost: 5, ..Lost::default() });
         assert!(path.bbr.is_probing_up());
-        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 257, lost: 6, is_app_limited: false });
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 257, lost: 6, ..Lost::default() });
         assert!(!path.bbr.is_probing_up());
         // the 256 before it allow for 5, which were lost already: no part of this packet
         assert_eq!(path.bbr.bounds.inflight_hi, 256);
         // and only once
-        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 100, lost: 50, is_app_limited: false });
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 100, lost: 50, ..Lost::default() });
         assert_eq!(path.bbr.bounds.inflight_hi, 256);
     }
 
@@ -411,27 +427,8 @@ mod tests {
     fn a_probe_never_lowers_the_bound_below_70_percent_of_the_target() {
         let mut path = Path::probing_up();
         let target = path.bbr.target_inflight(&path.tp);
-        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 20, lost: 10, is_app_limited: false });
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 20, lost: 10, ..Lost::default() });
         assert_eq!(path.bbr.bounds.inflight_hi, target * 180 / 256);
-    }
-
-    #[test]
-    fn six_lossy_acks_in_a_round_of_recovery_end_startup() {
-        for (events, ends) in [(5, false), (6, true)] {
-            let mut path = Path::new();
-            path.ack(20_000, 10, 10, true);
-            path.tp.ca_state = CaState::Recovery;
-            for i in 0..events {
-                let mut sample = path.sample(1, 13 + i, false);
-                sample.losses = 2;
-                sample.interval_lost = 20;
-                path.take(100, &sample);
-            }
-            let mut sample = path.sample(1, 30, true);
-            sample.interval_lost = 20;
-            path.take(100, &sample);
-            assert_eq!(path.bbr.full_bw_reached, ends, "{events}");
-        }
     }
 
     #[test]

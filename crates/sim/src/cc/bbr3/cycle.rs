@@ -4,7 +4,7 @@
 //!
 //! Departures, validation: see [`super`]; the tests below.
 
-use super::{Bbr3, Mode, NONE, Version};
+use super::{Bbr3, Mode, NONE, Rules};
 use crate::base::units::Time;
 use crate::cc::RateSample;
 use crate::cc::bandwidth::UNIT;
@@ -26,7 +26,7 @@ const REPROBE_GAIN: u64 = UNIT / 2;
 pub enum Phase {
     /// 1.25: more than the estimate.
     Up,
-    /// 0.91, or 0.75 in version 2: what the probe queued drains.
+    /// 0.91, 0.9 or 0.75: what the probe queued drains.
     #[default]
     Down,
     /// 1: most of the time.
@@ -68,11 +68,10 @@ pub struct Cycle {
 
 impl Cycle {
     /// The pacing gain of the phase.
-    pub fn gain(&self, version: Version) -> u64 {
+    pub fn gain(&self, rules: &Rules) -> u64 {
         match self.phase {
             Phase::Up => UNIT * 5 / 4,
-            Phase::Down if version == Version::V2 => UNIT * 3 / 4,
-            Phase::Down => UNIT * 91 / 100,
+            Phase::Down => rules.down_gain,
             Phase::Cruise | Phase::Refill => UNIT,
         }
     }
@@ -113,14 +112,14 @@ impl Bbr3 {
 
     /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_CRUISE.
     pub(super) fn start_cruise(&mut self) {
-        if self.bounds.inflight_lo != NONE {
+        if self.rules.cruise_lowers && self.bounds.inflight_lo != NONE {
             self.bounds.inflight_lo = self.bounds.inflight_lo.min(self.bounds.inflight_hi);
         }
         self.cycle.phase = Phase::Cruise;
     }
 
     /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_REFILL.
-    fn start_refill(&mut self, tp: &TcpSock, up_rounds: u32) {
+    pub(super) fn start_refill(&mut self, tp: &TcpSock, up_rounds: u32) {
         self.bounds.reset_lower();
         self.cycle.up_rounds = up_rounds;
         self.cycle.up_acks = 0;
@@ -136,7 +135,7 @@ impl Bbr3 {
         self.cycle.acks = Acks::ProbeStarting;
         self.next_round_delivered = tp.delivered;
         self.cycle.start = tp.now;
-        if self.version == Version::V3 {
+        if !self.rules.probes_to_inflight {
             self.reset_full_bw(self.sample_bw);
         }
         self.cycle.phase = Phase::Up;
@@ -147,7 +146,7 @@ impl Bbr3 {
     /// Source: draft-ietf-ccwg-bbr, BBRProbeInflightLongtermUpward.
     pub(super) fn raise_inflight_hi(&mut self, tp: &TcpSock, acked: u32) {
         if !tp.is_cwnd_limited || tp.snd_cwnd < self.bounds.inflight_hi {
-            if self.version == Version::V2 {
+            if !self.rules.credit_lasts {
                 self.cycle.up_acks = 0;
             }
             return;
@@ -199,7 +198,7 @@ impl Bbr3 {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let in_flight = self.in_net_at_edt(tp, sample.prior_in_flight);
+        let in_flight = self.in_flight(tp, sample.prior_in_flight);
         match self.cycle.phase {
             Phase::Cruise => {
                 self.probe_if_time(tp);
@@ -231,7 +230,7 @@ impl Bbr3 {
             self.cycle.stopped_risky_probe = true;
             return true;
         }
-        if self.version == Version::V2 {
+        if self.rules.probes_to_inflight {
             let drained = tp.now > self.cycle.start + Time::from_us(self.min_rtt_us);
             return drained && in_flight >= self.inflight(tp, self.bounds.max_bw(), PROBE_INFLIGHT_GAIN);
         }
@@ -247,7 +246,7 @@ impl Bbr3 {
     /// Source: draft-ietf-ccwg-bbr, BBRIsTimeToProbeBW.
     fn probe_if_time(&mut self, tp: &TcpSock) -> bool {
         let b = &self.bounds;
-        let reprobes = self.version == Version::V3 && b.ecn_eligible;
+        let reprobes = self.rules.marks_by_route && b.ecn_eligible;
         if reprobes && b.ecn_in_cycle && !b.loss_in_cycle && tp.ca_state == CaState::Open {
             let growth = (u64::from(b.inflight_hi) * REPROBE_GAIN) >> 8;
             self.start_refill(tp, growth.max(1).ilog2());

@@ -14,16 +14,16 @@ pub struct Path {
 
 impl Path {
     pub fn new() -> Path {
-        Path::of(Version::V3)
+        Path::of(&V3)
     }
 
-    pub fn of(version: Version) -> Path {
+    pub fn of(rules: &'static Rules) -> Path {
         let mut tp = TcpSock::new(1448, 1000);
         tp.srtt_us = RTT_US << 3;
         tp.min_rtt_us = RTT_US;
         tp.delivered = 1;
         tp.packets_out = 200;
-        let mut bbr = Bbr3::new(version, Stream::new(1, "cc"));
+        let mut bbr = Bbr3::new(rules, Stream::new(1, "cc"));
         bbr.init(&mut tp);
         Path { bbr, tp }
     }
@@ -57,11 +57,11 @@ impl Path {
 
     /// In PROBE_BW, cruising.
     pub fn cruising() -> Path {
-        Path::cruising_of(Version::V3)
+        Path::cruising_of(&V3)
     }
 
-    pub fn cruising_of(version: Version) -> Path {
-        let mut path = Path::of(version);
+    pub fn cruising_of(rules: &'static Rules) -> Path {
+        let mut path = Path::of(rules);
         for _ in 0..10 {
             path.ack(20_000, 50, 10, true);
         }
@@ -71,11 +71,11 @@ impl Path {
 
     /// At the beginning of PROBE_UP.
     pub fn probing_up() -> Path {
-        Path::probing_up_of(Version::V3)
+        Path::probing_up_of(&V3)
     }
 
-    pub fn probing_up_of(version: Version) -> Path {
-        let mut path = Path::cruising_of(version);
+    pub fn probing_up_of(rules: &'static Rules) -> Path {
+        let mut path = Path::cruising_of(rules);
         for _ in 0..1000 {
             path.ack(20_000, 50, 10, true);
             if path.bbr.cycle.phase == Phase::Up {
@@ -88,7 +88,7 @@ impl Path {
 
 #[test]
 fn gains_are_those_of_version_3() {
-    assert_eq!((Version::V3.startup_gain(), DRAIN_GAIN), (710, 88));
+    assert_eq!((V3.startup_gain, V3.drain_gain), (710, 88));
     let mut path = Path::new();
     path.ack(20_000, 10, 10, true);
     assert_eq!((path.bbr.pacing_gain, path.bbr.cwnd_gain), (710, 512));
@@ -131,7 +131,7 @@ fn the_window_of_an_rto_comes_back() {
 
 #[test]
 fn undoing_a_reduction_gives_back_the_window_before_it_whatever_came_since() {
-    for version in [Version::V2, Version::V3] {
+    for version in [&V2, &V3] {
         let mut path = Path::cruising_of(version);
         path.tp.snd_cwnd = 150;
         path.bbr.ssthresh(&mut path.tp);
