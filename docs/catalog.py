@@ -31,7 +31,7 @@ SUITES: Final = {
     "real-world": "2021: models of the l4s-tests experiments on real lines (Wi-Fi, wireless, video).",
     "sce-l4s-bakeoff": "November 2019: the first comparison of SCE with L4S.",
     "sce-l4s-ect1": "April 2020: ECT(1) as a mark (SCE) against ECT(1) as a classifier (L4S).",
-    "slow-start": "Six slow starts over 20 paths, with buffers of 1 and 4 BDP.",
+    "slow-start": "Eight slow starts over 20 paths, with buffers of 1 and 4 BDP.",
     "today": "Set-ups of the documents with Linux 7.3 and TCP Prague 0.7, for [SCE or L4S?](verdict.md).",
 }
 UNTITLED: Final = ("future", "linux", "sce-l4s-bakeoff", "sce-l4s-ect1", "today")
@@ -48,6 +48,11 @@ A name without a version means the present one. `@` selects a version: a Linux r
 history ([Prague's versions](models/prague.md), [SCE](models/sce.md)). In parentheses: what gives it to
 the engines kernel, netns and ssh (mainline: `net/ipv4/tcp_NAME.c` of Linux 7.3, the source of the simulator's too).
 The simulator has all but those that are mainline's only.
+"""
+_PARTS_HEAD: Final = """### Parts
+
+After a window-based control's words, in the simulator: one slow start and one `validation` at most
+(`cubic search threshold 30 validation maxfs`).
 """
 _QDISCS: Final = """## Qdiscs
 
@@ -67,7 +72,7 @@ def page() -> str:
             continue
         parts += [f"- {code(entry.scenario)} ({runs}): {escaped(entry.title)}" for entry, runs in counted]
         parts.append("")
-    parts += [_CONTROLS_HEAD, *_controls(), "", _QDISCS]
+    parts += [_CONTROLS_HEAD, *_controls(), "", _PARTS_HEAD, *_parts(), "", _QDISCS]
     parts += [_line(name, versions, _on_a_kernel(name)) for name, versions in _versions(_sim.qdiscs()).items()]
     parts.append("")
     return "\n".join(parts)
@@ -79,7 +84,7 @@ def _line(name: str, versions: list[str], kernel: str = "") -> str:
 
 def _controls() -> Iterable[str]:
     """A line for each control: its versions, where a kernel has it from, what it is, its parameters, its source."""
-    heads = _heads()
+    heads = _heads([*_CC.glob("*.rs"), *_CC.glob("*/mod.rs")])
     for name, control in controls.table().items():
         if control.module is not None:
             kernel = joined([Markdown("module"), code(control.module)], " ")
@@ -96,15 +101,24 @@ def _controls() -> Iterable[str]:
         yield f"{_line(name, list(control.versions), kernel)}{what}"
 
 
-def _heads() -> dict[str, tuple[str, str]]:
+def _parts() -> Iterable[str]:
+    """A line for each slow start and rule of validation that the simulator registers, with its source."""
+    heads = _heads(_CC.glob("slow_start/*.rs"))
+    for part in _sim.congestion_control_parts():
+        forms = {words: source for words, (_, source) in heads.items() if words.split()[0] == part}
+        assert forms, part
+        yield from (f"- {code(words)}: {source}" for words, source in forms.items())
+
+
+def _heads(paths: Iterable[Path]) -> dict[str, tuple[str, str]]:
     """Name of a control -> what it is, and its source: from the heads of the simulator's files."""
     found = {}
-    for path in sorted([*_CC.glob("*.rs"), *_CC.glob("*/mod.rs")]):
+    for path in sorted(paths):
         lines = takewhile(lambda line: line.startswith("//!"), path.read_text(encoding="utf-8").splitlines())
         paragraphs = " ".join(line.removeprefix("//!").strip() or "\n" for line in lines).split("\n")
         names, colon, says = paragraphs[0].strip().partition(": ")
         source = next((each.strip() for each in paragraphs if each.strip().startswith("Source: ")), "")
-        if colon and re.fullmatch(r"(`[\w@.+-]+`(, | and )?)+", names):
+        if colon and re.fullmatch(r"(`[\w@.+ -]+`(, | and )?)+", names):
             for name in re.findall(r"`([^`]+)`", names):
                 found[name] = _what(says), re.split(r"[;,.]? \(|[;,.] ", source.removeprefix("Source: "))[0].rstrip(".")
     return found

@@ -90,6 +90,9 @@ def qdisc_replay(document: str) -> str:
 def congestion_controls() -> list[str]:
     """The congestion controls that the simulator models, with versions."""
 
+def congestion_control_parts() -> list[str]:
+    """Slow starts and rules of validation that may follow a control's own words: `hystart++`, `validation`."""
+
 def packetdrill(script: str) -> str:
     """Run a packetdrill script against the simulated TCP; the report as JSON: `verdict` (passed, failed,
     not_applicable), `line`, `expected` and `got` or `reason`, and `log`.

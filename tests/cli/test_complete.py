@@ -44,6 +44,8 @@ def test_scenarios_references_and_kinds_are_those_that_there_are():
 def test_controls_and_qdiscs_are_completed_in_lists_too():
     assert complete.cc("") == list(_sim.congestion_controls())
     assert complete.cc("prague,cubic-") == ["prague,cubic-sce"]
+    assert complete.cc("cubic ") == [f"cubic {part}" for part in _sim.congestion_control_parts()]
+    assert complete.cc("reno search  v") == ["reno search  validation"]
     assert complete.qdisc("fq_c") == ["fq_codel"]
     assert complete.qdisc("pie,fq_c") == ["pie,fq_codel"]
 

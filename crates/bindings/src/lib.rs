@@ -185,6 +185,12 @@ fn congestion_controls() -> Vec<String> {
     known.chain(added).map(str::to_owned).collect()
 }
 
+/// The parts that can stand in the place of a congestion control's own.
+#[pyfunction]
+fn congestion_control_parts() -> Vec<&'static str> {
+    bakeoff_document::cc::PARTS.to_vec()
+}
+
 /// Runs a packetdrill script; the report as JSON.
 #[pyfunction]
 fn packetdrill(py: Python<'_>, script: &str) -> PyResult<String> {
@@ -215,6 +221,7 @@ pub fn fill(module: &Bound<'_, PyModule>, register: fn(&mut Registry)) -> PyResu
     module.add_function(wrap_pyfunction!(qdisc_kinds, module)?)?;
     module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
+    module.add_function(wrap_pyfunction!(congestion_control_parts, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::packets, module)?)?;

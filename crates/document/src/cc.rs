@@ -1,4 +1,4 @@
-//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]… [SLOW START [PARAMETER VALUE]…]`.
+//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]… [PART [PARAMETER VALUE]…]…`.
 //!
 //! Names and parameters are Linux's (module and module parameters); times are written as in tc.
 
@@ -7,8 +7,8 @@ use std::ops::RangeInclusive;
 use crate::tc::{nearest, parse_time};
 use crate::units::Time;
 
-/// The names of slow starts that can replace a control's own.
-pub const SLOW_STARTS: &[&str] = &["hystart", "hystart++", "search", "suss"];
+/// The names of slow starts and rules for a window in part unused, any of which can stand in the place of a control's own.
+pub const PARTS: &[&str] = &["hystart", "hystart++", "resume", "search", "suss", "validation"];
 
 /// A name or parameter that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +67,7 @@ impl<'a> CcWords<'a> {
         };
         if !known.contains(&word) {
             let what = format!("parameter '{word}' of {}", self.first);
-            let near: Vec<&str> = known.iter().chain(SLOW_STARTS).copied().collect();
+            let near: Vec<&str> = known.iter().chain(PARTS).copied().collect();
             return Err(self.unknown_near(&what, nearest(word, &near), known, "parameters"));
         }
         self.parameter = word;

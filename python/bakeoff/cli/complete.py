@@ -125,11 +125,23 @@ def measure(_: str) -> Iterable[str]:
 
 
 @_listed
-def cc(_: str) -> list[str]:
-    """The simulator's congestion controls."""
+def _control(_: str) -> list[str]:
     from bakeoff import _sim
 
     return _sim.congestion_controls()
+
+
+@_words
+def _part(_: str) -> list[str]:
+    from bakeoff import _sim
+
+    return _sim.congestion_control_parts()
+
+
+def cc(incomplete: str) -> list[str]:
+    """The simulator's congestion controls; after the words of one the parts that may follow."""
+    words, space, last = incomplete.rpartition(" ")
+    return [words + space + part for part in _part(last)] if space else _control(last)
 
 
 @_listed

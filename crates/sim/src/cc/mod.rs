@@ -123,10 +123,6 @@ pub trait CongestionControl {
     /// Another slow start stands in the place of the module's own: no test of the module's ends it any more.
     fn without_slow_start(&mut self) {}
 
-    /// New data left: the skb that was sent last.
-    #[inline]
-    fn sent(&mut self, _tp: &mut TcpSock) {}
-
     /// The window after a reduction proved spurious.
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         tp.snd_cwnd.max(tp.prior_cwnd)
@@ -206,7 +202,7 @@ table! { $
     /// The known modules.
     enum Cc
         and /** From outside this crate. */ User(Box<dyn CongestionControl + Send>)
-        and /** One of these with another slow start. */ Started(Box<slow_start::Started>);
+        and /** One of these with another part. */ Started(Box<slow_start::Started>);
     dispatch dispatch;
     list NAMES: &str = name;
     make make(words: &mut CcWords, env: CcEnv) -> CcError;
@@ -242,7 +238,7 @@ table! { $
 }
 
 impl Cc {
-    /// Makes the module that `text` names: `NAME[@VERSION] [PARAMETER VALUE]… [SLOW START [PARAMETER VALUE]…]`.
+    /// Makes the module that `text` names: `NAME[@VERSION] [PARAMETER VALUE]… [PART [PARAMETER VALUE]…]…`.
     ///
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
@@ -262,12 +258,17 @@ impl Cc {
     }
 
     fn build_known(text: &str, env: CcEnv) -> Result<Cc, CcError> {
-        let (control, start) = slow_start::split(text);
+        let (control, parts) = slow_start::split(text);
         let words = &mut CcWords::new(control);
         let made = make(words.first(), words, env).unwrap_or_else(|| Err(words.unknown_name(NAMES)))?;
-        match start {
-            Some(mut words) => slow_start::replace(made, &mut words),
-            None => Ok(made),
+        parts.into_iter().try_fold(made, |control, mut words| slow_start::with(control, &mut words))
+    }
+
+    /// New data left: the skb that was sent last. No hook of a control's, which has none for it: only parts need it.
+    #[inline]
+    pub fn sent(&mut self, tp: &mut TcpSock) {
+        if let Cc::Started(started) = self {
+            started.sent(tp);
         }
     }
 }
@@ -308,10 +309,6 @@ impl CongestionControl for Cc {
     }
     fn without_slow_start(&mut self) {
         dispatch!(self, c => c.without_slow_start());
-    }
-    #[inline]
-    fn sent(&mut self, tp: &mut TcpSock) {
-        dispatch!(self, c => c.sent(tp));
     }
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         dispatch!(self, c => c.undo_cwnd(tp))

@@ -121,6 +121,10 @@ pub struct TcpSock {
     pub win_update: bool,
     /// Whether the module alone sets `pacing_rate` now, and nothing waits for a larger burst (SUSS).
     pub own_pacing_rate: bool,
+    /// Whether the window stays when it is not full for a timeout (`validation`).
+    pub keeps_unused: bool,
+    /// The same after a silence (RFC 7661).
+    pub keeps_idle: bool,
     /// Whether SCE's modules are to pace (`tcp_sce_pacing`).
     pub sce_pacing: bool,
     /// When data was last sent.
@@ -172,6 +176,8 @@ impl TcpSock {
             esce: false,
             win_update: false,
             own_pacing_rate: false,
+            keeps_unused: false,
+            keeps_idle: false,
             sce_pacing: false,
             last_sent: Time::ZERO,
         }

@@ -84,6 +84,7 @@ impl CwndUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::Reno;
 
     /// In congestion avoidance with a window of 40 packets.
     fn sock(packets_out: u32) -> TcpSock {
@@ -129,5 +130,37 @@ mod tests {
             CwndUsage::new(Time::ZERO).restart(&mut tp, idle_ms * 1000, 200_000);
             assert_eq!(tp.snd_cwnd, cwnd);
         }
+    }
+
+    /// Of the vector that `crate::cc` has for `validation maxfs`: draft-ietf-ccwg-ratelimited-increase, appendix.
+    #[test]
+    fn slow_start_grows_to_twice_the_most_that_was_out_in_the_round() {
+        let mut usage = CwndUsage::new(Time::ZERO);
+        let mut tp = TcpSock::new(1000, 1000);
+        let mut windows = Vec::new();
+        for wanted in [4, 8, 4, 20_u32] {
+            let packets = wanted.min(tp.snd_cwnd);
+            for _ in 0..packets {
+                tp.packets_out += 1;
+                tp.snd_nxt += 1000;
+                let full = tp.packets_out >= tp.snd_cwnd;
+                usage.is_unused(&mut tp, full, 200_000);
+            }
+            for _ in 0..packets {
+                tp.packets_out -= 1;
+                tp.snd_una += 1000;
+                Reno::grow(&mut tp, 1);
+            }
+            windows.push((packets, tp.snd_cwnd));
+        }
+        // 2 * 4 < 10; 2 * 8; 2 * 4; a full window of 16
+        assert_eq!(windows, [(4, 10), (8, 16), (4, 16), (16, 32)]);
+        // in avoidance a window that is not full never grows
+        let mut tp = sock(12);
+        (tp.snd_cwnd, tp.snd_ssthresh) = (12, 6);
+        usage = CwndUsage::new(Time::ZERO);
+        usage.is_unused(&mut tp, false, 200_000);
+        Reno::grow(&mut tp, 12);
+        assert_eq!(tp.snd_cwnd, 12);
     }
 }

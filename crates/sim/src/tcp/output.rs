@@ -152,7 +152,11 @@ impl Sender {
         cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
         if sent > 0 || cwnd_limited {
             let unused = self.cwnd_usage.is_unused(&mut self.tp, cwnd_limited, self.rtt.rto_us());
-            if unused && self.setup.sysctl.slow_start_after_idle && !self.full_control {
+            if unused
+                && self.setup.sysctl.slow_start_after_idle
+                && !self.full_control
+                && !self.tp.keeps_unused
+            {
                 self.cwnd_usage.shrink(&mut self.tp, self.queue.is_empty() && self.queue.full);
             }
         }
@@ -574,7 +578,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sender::tests::{ack, open, open_with};
+    use super::super::sender::tests::{ack, open, open_as, open_with};
     use super::*;
 
     #[test]
@@ -655,6 +659,26 @@ mod tests {
             s.on_ack(&ack(10), Time::from_ms(200), &mut out);
             s.write(11_000, Time::from_ms(2000), &mut out);
             assert_eq!(s.sock().snd_cwnd, cwnd);
+        }
+    }
+
+    #[test]
+    fn a_rule_of_validation_keeps_what_linux_takes_off() {
+        // 20 of which 2 were used for a timeout, 300 ms: (20 + 10) / 2; after an idle timeout 10
+        for (cc, unused, idle) in
+            [("reno", 15, 10), ("reno validation maxfs", 20, 10), ("reno validation rfc7661", 20, 20)]
+        {
+            let setup = open(0).0.setup;
+            let (mut s, mut out) = open_as(cc, setup.clone(), 10);
+            s.on_ack(&ack(10), Time::from_ms(200), &mut out);
+            assert_eq!(s.sock().snd_cwnd, 20);
+            s.write(11_000, Time::from_ms(250), &mut out);
+            s.write(12_000, Time::from_ms(600), &mut out);
+            assert_eq!(s.sock().snd_cwnd, unused, "{cc}");
+            let (mut s, mut out) = open_as(cc, setup, 10);
+            s.on_ack(&ack(10), Time::from_ms(200), &mut out);
+            s.write(11_000, Time::from_ms(2000), &mut out);
+            assert_eq!(s.sock().snd_cwnd, idle, "{cc}");
         }
     }
 }

@@ -448,7 +448,7 @@ impl Sender {
         }
         let idle_us = (tp.now - tp.last_sent).as_us();
         let rto = self.rtt.rto_us();
-        if idle_us <= rto {
+        if idle_us <= rto || tp.keeps_idle {
             return;
         }
         self.cc.cwnd_event(&mut self.tp, CaEvent::CwndRestart);
@@ -512,8 +512,13 @@ pub(super) mod tests {
 
     /// The same, set up otherwise.
     pub fn open_with(setup: SenderSetup, segments: u64) -> (Sender, Vec<Packet>) {
+        open_as("reno", setup, segments)
+    }
+
+    /// The same with another control.
+    pub fn open_as(cc: &str, setup: SenderSetup, segments: u64) -> (Sender, Vec<Packet>) {
         let env = CcEnv { rng: Stream::new(1, "cc"), now: Time::ZERO };
-        let Ok(cc) = Cc::build("reno", env) else { panic!("reno was refused") };
+        let Ok(cc) = Cc::build(cc, env) else { panic!("'{cc}' was refused") };
         let mut sender = Sender::new(setup, cc, Time::from_ms(100));
         sender.set_window(1 << 20);
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! `hystart++`: a round whose least RTT rose makes growth slow for some rounds before slow start ends.
+//! `hystart++`: a round whose least RTT rose makes growth slow, and some of them end slow start.
 //!
 //! Source: RFC 9406, sections 4.2, 4.3 and 5. Per ACK the order is that of section 4.2: growth, sample, tests, end of
 //! the round.

@@ -1,6 +1,6 @@
-//! `hystart`: Linux's HyStart ([`crate::cc::hystart`]) for a control that has none.
+//! `hystart`: Linux's HyStart, for a control that has none.
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_cubic.c`, whose least RTT is that of the connection (`cubictcp_acked`).
+//! Source: Linux 7.3 `net/ipv4/tcp_cubic.c` ([`crate::cc::hystart`]), whose least RTT is that of the connection (`cubictcp_acked`).
 //!
 //! | parameter | default | meaning |
 //! |---|---|---|

@@ -1,15 +1,21 @@
-//! Slow starts that a window-based control can have in the place of its own: `cubic hystart++`, `reno search`.
+//! Parts that a window-based control can have in the place of its own: `cubic hystart++`, `reno search validation maxfs`.
 //!
-//! The words after the control's own name a slow start and its parameters. It watches the control's hooks, decides how
-//! many of the packets that an ACK delivers the control sees, and ends slow start by setting ssthresh. The control's own
-//! test for that end is off then ([`CongestionControl::without_slow_start`]); its growth is its own.
+//! The words after the control's own name a part and its parameters. A part watches the control's hooks, decides how many
+//! of the packets that an ACK delivers the control sees, and may set ssthresh and the window. A slow start ends by setting
+//! ssthresh; the control's own test for that end is then off ([`CongestionControl::without_slow_start`]), and its growth
+//! stays. At most one slow start and one rule of validation.
 //!
 //! | words | file |
 //! |---|---|
 //! | `hystart on`, `hystart off` | [`super::hystart`], Linux's; CUBIC reads these words itself |
 //! | `hystart++` | [`hystart_plus_plus`], RFC 9406 |
+//! | `resume` | [`resume`], Careful Resume (RFC 9959), beside the control's own slow start |
 //! | `search` | [`search`], draft-chung-ccwg-search |
+//! | `search linux` | [`search_linux`], the authors' module |
 //! | `suss` | [`suss`], the authors' patch of CUBIC |
+//! | `validation maxfs` | [`maxfs`], draft-ietf-ccwg-ratelimited-increase |
+//! | `validation rfc7661` | [`rfc7661`] |
+//! | `validation linux` | the sender's own (`tcp/cwnd_usage.rs`), the default |
 //!
 //! Departures: a control that replaces growth by [`CongestionControl::cong_control`] has none of these.
 //!
@@ -17,15 +23,19 @@
 
 mod hystart_plus_plus;
 mod linux;
+mod maxfs;
+mod resume;
+mod rfc7661;
 mod search;
+mod search_linux;
 mod suss;
 
 use super::{CaEvent, Cc, CcError, CongestionControl, Lost};
 use crate::cc::sock::{CaState, TcpSock};
-use bakeoff_document::cc::{CcWords, SLOW_STARTS};
+use bakeoff_document::cc::{CcWords, PARTS};
 
-/// What a slow start may do. All calls after [`Part::init`] but [`Part::before`] and [`Part::timeout`] have defaults
-/// that do nothing.
+/// What a part may do. All calls after [`Part::init`] but [`Part::before`] and [`Part::timeout`] have defaults that do
+/// nothing.
 trait Part: Send {
     /// A new connection.
     fn init(&mut self, tp: &mut TcpSock);
@@ -35,6 +45,9 @@ trait Part: Send {
 
     /// An RTT sample in slow start, in microseconds, before growth.
     fn on_sample(&mut self, _tp: &mut TcpSock, _rtt_us: u64) {}
+
+    /// An ACK, in any state: what it delivers is counted, the state machine has not seen it.
+    fn on_ack(&mut self, _tp: &mut TcpSock) {}
 
     /// An ACK that may raise the window delivered `acked` packets: as many as the control shall see, which is not called
     /// for none.
@@ -49,8 +62,13 @@ trait Part: Send {
     /// A reduction begins, before the control's threshold.
     fn reduces(&mut self, _tp: &mut TcpSock) {}
 
-    /// The window restarted after idling.
-    fn idled(&mut self, _tp: &mut TcpSock) {}
+    /// The threshold, for which the control has `own`.
+    fn ssthresh(&mut self, _tp: &mut TcpSock, own: u32) -> u32 {
+        own
+    }
+
+    /// As [`CongestionControl::cwnd_event`].
+    fn event(&mut self, _tp: &mut TcpSock, _event: CaEvent) {}
 
     /// As [`CongestionControl::trace`].
     fn trace(&self) -> Vec<(&'static str, f64)> {
@@ -58,49 +76,86 @@ trait Part: Send {
     }
 }
 
-/// The words of the control, and those of the slow start that follow.
-pub(super) fn split(text: &str) -> (&str, Option<CcWords<'_>>) {
-    let own: &[&str] = if text.trim_start().starts_with("cubic") { &["hystart"] } else { &[] };
-    let start = text
-        .split_whitespace()
-        .skip(1)
-        .find(|word| SLOW_STARTS.contains(word) && !own.contains(word))
-        .map(|word| word.as_ptr().addr() - text.as_ptr().addr());
-    match start {
-        Some(at) => {
-            let control = text[..at].trim_end();
-            (control, Some(CcWords::after(text, control)))
-        }
-        None => (text, None),
-    }
+/// What a control can have one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    SlowStart,
+    Validation,
 }
 
-/// `control` with the slow start of `words`.
+/// The words of the control, and those of each part that follows.
+pub(super) fn split(text: &str) -> (&str, Vec<CcWords<'_>>) {
+    let own: &[&str] = if text.trim_start().starts_with("cubic") { &["hystart"] } else { &[] };
+    let begins: Vec<usize> = text
+        .split_whitespace()
+        .skip(1)
+        .filter(|word| PARTS.contains(word) && !own.contains(word))
+        .map(|word| word.as_ptr().addr() - text.as_ptr().addr())
+        .collect();
+    let ends = begins.iter().skip(1).copied().chain([text.len()]);
+    let parts = begins.iter().zip(ends).map(|(at, end)| CcWords::after(&text[..end], text[..*at].trim_end()));
+    (begins.first().map_or(text, |at| text[..*at].trim_end()), parts.collect())
+}
+
+/// `control` with the part of `words`.
 ///
 /// # Errors
-/// Unknown parameters; a control that is not window-based.
-pub(super) fn replace(mut control: Cc, words: &mut CcWords) -> Result<Cc, CcError> {
-    let name = words.parameter(SLOW_STARTS)?.unwrap_or_default();
+/// Unknown parameters; a control that is not window-based, or that has such a part already.
+pub(super) fn with(mut control: Cc, words: &mut CcWords) -> Result<Cc, CcError> {
+    let name = words.parameter(PARTS)?.unwrap_or_default();
     if control.has_cong_control() {
         return Err(words.error(&format!("'{name}' needs a control that grows by ACKs, such as cubic")));
     }
-    let part: Box<dyn Part> = match name {
-        "hystart" => match linux::Linux::parse(words)? {
-            Some(linux) => Box::new(linux),
-            None => return Ok(control),
-        },
-        "search" => Box::new(search::Search::parse(words)?),
-        "suss" => Box::new(suss::Suss::parse(words)?),
-        _ => Box::new(hystart_plus_plus::HyStartPlusPlus::parse(words)?),
+    let kind = if name == "validation" { Kind::Validation } else { Kind::SlowStart };
+    if let Cc::Started(started) = &control
+        && started.has(kind)
+    {
+        return Err(words.error(&format!("'{name}': there is another such part; expected one")));
+    }
+    let part: Option<Box<dyn Part>> = match name {
+        "hystart" => linux::Linux::parse(words)?.map(|part| Box::new(part) as _),
+        "resume" => Some(Box::new(resume::Resume::parse(words)?)),
+        "search" => Some(search::parse(words)?),
+        "suss" => Some(Box::new(suss::Suss::parse(words)?)),
+        "validation" => validation(words)?,
+        _ => Some(Box::new(hystart_plus_plus::HyStartPlusPlus::parse(words)?)),
     };
-    control.without_slow_start();
-    Ok(Cc::Started(Box::new(Started { control, part })))
+    let Some(part) = part else { return Ok(control) };
+    if kind == Kind::SlowStart && name != "resume" {
+        control.without_slow_start();
+    }
+    Ok(Cc::Started(Box::new(Started { control, part, kind })))
 }
 
-/// A control with another slow start.
+/// `validation RULE`; none for the sender's own.
+fn validation(words: &mut CcWords) -> Result<Option<Box<dyn Part>>, CcError> {
+    let rule = words.one_of(&["linux", "maxfs", "rfc7661"])?;
+    words.parameter(&[])?;
+    Ok(match rule {
+        "maxfs" => Some(Box::new(maxfs::MaxFs::new())),
+        "rfc7661" => Some(Box::new(rfc7661::Rfc7661::new())),
+        _ => None,
+    })
+}
+
+/// A control with another part.
 pub struct Started {
     control: Cc,
     part: Box<dyn Part>,
+    kind: Kind,
+}
+
+impl Started {
+    fn has(&self, kind: Kind) -> bool {
+        self.kind == kind || matches!(&self.control, Cc::Started(inner) if inner.has(kind))
+    }
+
+    /// As [`Cc::sent`], which is to cost other controls no more than a test.
+    #[inline(never)]
+    pub(super) fn sent(&mut self, tp: &mut TcpSock) {
+        self.control.sent(tp);
+        self.part.sent(tp);
+    }
 }
 
 impl CongestionControl for Started {
@@ -111,7 +166,8 @@ impl CongestionControl for Started {
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         self.part.reduces(tp);
-        self.control.ssthresh(tp)
+        let own = self.control.ssthresh(tp);
+        self.part.ssthresh(tp, own)
     }
 
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
@@ -131,9 +187,7 @@ impl CongestionControl for Started {
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
         self.control.cwnd_event(tp, event);
-        if event == CaEvent::CwndRestart {
-            self.part.idled(tp);
-        }
+        self.part.event(tp, event);
     }
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
@@ -147,15 +201,11 @@ impl CongestionControl for Started {
         {
             self.part.on_sample(tp, rtt_us);
         }
+        self.part.on_ack(tp);
     }
 
     fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
         self.control.marked_lost(tp, lost);
-    }
-
-    fn sent(&mut self, tp: &mut TcpSock) {
-        self.control.sent(tp);
-        self.part.sent(tp);
     }
 
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
@@ -208,23 +258,64 @@ mod tests {
 
     #[test]
     fn the_control_keeps_its_own_words_and_the_rest_is_the_slow_starts() {
-        for (text, control, rest) in [
-            ("cubic", "cubic", None),
-            ("cubic beta 600 hystart off", "cubic beta 600 hystart off", None),
-            ("cubic beta 600  search threshold 30", "cubic beta 600", Some("search")),
-            ("reno hystart on", "reno", Some("hystart")),
-            ("search", "search", None),
-        ] {
+        let cases: [(&str, &str, &[&str]); 6] = [
+            ("cubic", "cubic", &[]),
+            ("cubic beta 600 hystart off", "cubic beta 600 hystart off", &[]),
+            ("cubic beta 600  search threshold 30", "cubic beta 600", &["search"]),
+            ("reno hystart on", "reno", &["hystart"]),
+            ("search", "search", &[]),
+            ("reno  validation maxfs hystart++ l 4", "reno", &["validation", "hystart++"]),
+        ];
+        for (text, control, parts) in cases {
             let (own, words) = split(text);
-            let first = words.map(|mut w| w.parameter(SLOW_STARTS).ok().flatten().unwrap_or_default());
-            assert_eq!((own, first), (control, rest), "{text}");
+            let first = words.into_iter().map(|mut w| w.parameter(PARTS).ok().flatten().unwrap_or_default());
+            assert_eq!((own, first.collect::<Vec<_>>()), (control, parts.to_vec()), "{text}");
         }
+    }
+
+    #[test]
+    fn every_registered_part_is_built_and_no_other_nor_two_of_a_kind() {
+        for part in PARTS {
+            let words = match *part {
+                "hystart" => "hystart on",
+                "resume" => "resume cwnd 200 rtt 50ms",
+                "validation" => "validation maxfs",
+                alone => alone,
+            };
+            let built = Cc::build(&format!("reno {words}"), CcEnv::default());
+            assert!(matches!(built, Ok(Cc::Started(_))), "{words}");
+        }
+        for (text, says) in [
+            ("reno search suss", "cc 'reno search suss': 'suss': there is another such part; expected one"),
+            (
+                "reno validation maxfs search validation rfc7661",
+                "cc 'reno validation maxfs search validation rfc7661': 'validation': there is another such part; \
+                 expected one",
+            ),
+            (
+                "reno validation rfc",
+                "cc 'reno validation rfc': validation: 'rfc' is not one of linux, maxfs, rfc7661",
+            ),
+            ("bbr resume", "cc 'bbr resume': 'resume' needs a control that grows by ACKs, such as cubic"),
+            (
+                "cubic resume cwnd 200",
+                "cc 'cubic resume cwnd 200': 'resume' needs 'cwnd' and 'rtt', such as cwnd 200 rtt 50ms",
+            ),
+        ] {
+            assert_eq!(Cc::build(text, CcEnv::default()).err().map(|e| e.0).as_deref(), Some(says));
+        }
+        assert!(matches!(Cc::build("reno validation linux", CcEnv::default()), Ok(Cc::Reno(_))));
     }
 
     #[test]
     fn cubics_own_test_is_off_with_another_slow_start() {
         // 100 ms after a least RTT of 20 ms: Linux's HyStart ends slow start at its ninth sample
-        for (text, ends) in [("cubic", true), ("cubic hystart off", false), ("cubic hystart++", false)] {
+        for (text, ends) in [
+            ("cubic", true),
+            ("cubic hystart off", false),
+            ("cubic hystart++", false),
+            ("cubic resume cwnd 200 rtt 50ms validation maxfs", true),
+        ] {
             let Ok(mut cc) = Cc::build(text, CcEnv::default()) else { panic!("'{text}' was refused") };
             let mut tp = TcpSock::new(1448, 1000);
             cc.init(&mut tp);

@@ -1,4 +1,4 @@
-//! `search`: slow start ends when what was delivered falls behind what had been sent one round trip before.
+//! `search`: slow start ends when delivery falls behind what was sent one round trip before.
 //!
 //! Source: draft-chung-ccwg-search-09 as Neqo has it (`neqo-transport/src/cc/search.rs`): delivered against sent, both
 //! over a window of 3.5 initial RTTs in ten bins.
@@ -8,14 +8,19 @@
 //! | `threshold` | 26 | per cent that delivered data lacks |
 //! | `drain` | 0 | 1: the window shrinks by a packet for three delivered ones, to what was delivered in an initial RTT (the draft); 0: it stays (Neqo) |
 //!
+//! The RTT is the latest one, so that a queue that grows moves the window of what was sent back in time as far as what is
+//! delivered falls behind. Where the window doubles per RTT, 26 per cent lack once the queue holds about 1.7 initial RTTs:
+//! a buffer of 1 BDP overflows at 9 per cent, and loss ends slow start.
+//!
 //! Departures: delivered data are counted in whole packets. An RTO or a restart after idling begins it anew.
 //!
 //! Validation: the tests below.
 
 use super::Part;
+use super::search_linux::SearchLinux;
 use crate::base::units::Time;
-use crate::cc::CcError;
 use crate::cc::sock::TcpSock;
+use crate::cc::{CaEvent, CcError};
 use bakeoff_document::cc::CcWords;
 
 /// Bins of the window that is judged.
@@ -116,19 +121,28 @@ impl Bins {
     }
 }
 
+/// From the words after `search`: the draft's form, or that of `linux`.
+pub(super) fn parse(words: &mut CcWords) -> Result<Box<dyn Part>, CcError> {
+    Ok(match words.parameter(&["linux", "threshold", "drain"])? {
+        Some("linux") => Box::new(SearchLinux::parse(words)?),
+        parameter => Box::new(Search::parse(words, parameter)?),
+    })
+}
+
 impl Search {
     fn new() -> Self {
         Search { threshold: 26, drains: false, bins: None, rtt_ns: 0, drain: None }
     }
 
-    /// From the words after the name.
-    pub fn parse(words: &mut CcWords) -> Result<Self, CcError> {
+    /// From the words after the name, of which `parameter` is the first.
+    fn parse<'a>(words: &mut CcWords<'a>, mut parameter: Option<&'a str>) -> Result<Self, CcError> {
         let mut s = Search::new();
-        while let Some(parameter) = words.parameter(&["threshold", "drain"])? {
-            match parameter {
+        while let Some(word) = parameter {
+            match word {
                 "threshold" => s.threshold = words.number(1..=100)?.into(),
                 _ => s.drains = words.switch()?,
             }
+            parameter = words.parameter(&["threshold", "drain"])?;
         }
         Ok(s)
     }
@@ -178,8 +192,10 @@ impl Part for Search {
         self.forget();
     }
 
-    fn idled(&mut self, _tp: &mut TcpSock) {
-        self.forget();
+    fn event(&mut self, _tp: &mut TcpSock, event: CaEvent) {
+        if event == CaEvent::CwndRestart {
+            self.forget();
+        }
     }
 
     fn reduces(&mut self, _tp: &mut TcpSock) {
@@ -211,7 +227,7 @@ impl Part for Search {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::cc::slow_start) mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -295,8 +311,9 @@ mod tests {
         }
     }
 
-    /// A flow whose window doubles per RTT and whose delivery stops growing `c` bins after the start.
-    fn doubling(c: f64) -> Vec<(u64, u64)> {
+    /// A flow whose window doubles per RTT and whose delivery stops growing `c` bins after the start: delivered and sent
+    /// by the end of each bin.
+    pub(in crate::cc::slow_start) fn doubling(c: f64) -> Vec<(u64, u64)> {
         let grown = |bins: f64| (1000.0 * 2_f64.powf(0.35 * bins)) as u64;
         let (mut acked, mut sent) = (0, 0);
         (1..=40)
@@ -329,9 +346,50 @@ mod tests {
         }
     }
 
+    /// The same where the queue grows, and the RTT in ms per bin. Times are in initial RTTs of 100 ms since the path is
+    /// full, amounts in what was delivered until then. Delivered: 2^t, then 1 + t ln 2. Each ACK lets two packets out, so
+    /// sent is twice that. What is delivered at t was sent when sent was as much: its RTT, until the buffer overflows.
+    pub(in crate::cc::slow_start) fn queueing(buffer: f64) -> Vec<(u64, u64, u64)> {
+        let ln2 = std::f64::consts::LN_2;
+        let delivered = |t: f64| if t < 0.0 { 2_f64.powf(t) } else { 1.0 + t * ln2 };
+        let sent_at = |data: f64| if data < 2.0 { data.log2() - 1.0 } else { (data / 2.0 - 1.0) / ln2 };
+        let bytes = |data: f64| (data * 1e9) as u64;
+        let mut found = Vec::new();
+        for bin in -40..=40 {
+            let t = f64::from(bin) * 0.35;
+            let rtt = t - sent_at(delivered(t));
+            if rtt > 1.0 + buffer {
+                break;
+            }
+            found.push((bytes(delivered(t)), bytes(2.0 * delivered(t)), (rtt * 100.0) as u64));
+        }
+        found
+    }
+
+    #[test]
+    fn a_growing_queue_is_judged_by_the_latest_rtt_and_found_when_it_holds_about_two_rtts() {
+        let judged = |buffer| {
+            let mut b = bins();
+            let mut last = (0, 0);
+            for (delivered, sent, rtt) in queueing(buffer) {
+                end(&mut b, delivered, sent);
+                last = (b.lacking(rtt * MS).unwrap_or_default(), rtt);
+                if last.0 >= 26 {
+                    break;
+                }
+            }
+            last
+        };
+        // 1 BDP: full at 0.9 RTTs of queue with 9 per cent; from 1.7 on it is found
+        assert_eq!([1.0, 1.5].map(judged), [(9, 194), (20, 247)]);
+        assert_eq!([2.0, 4.0].map(judged), [(29, 282); 2]);
+    }
+
     /// Twenty bins of which 740 of 1000 packets are delivered, in which the application is the limit or not.
     fn lagging(words: &str, app_limited: u64) -> (Search, TcpSock, u32) {
-        let Ok(mut search) = Search::parse(&mut CcWords::new(words)) else { panic!("refused") };
+        let words = &mut CcWords::new(words);
+        let Ok(first) = words.parameter(&["threshold", "drain"]) else { panic!("refused") };
+        let Ok(mut search) = Search::parse(words, first) else { panic!("refused") };
         let mut tp = TcpSock::new(1000, 1000);
         search.init(&mut tp);
         tp.snd_cwnd = 5000;

@@ -1,4 +1,4 @@
-//! `suss`: the window grows by four instead of two in the first rounds in which ACKs come close together.
+//! `suss`: the window grows fourfold in the first rounds in which ACKs come close together.
 //!
 //! Packets that ACKs let out are blue, those beyond are red. The blue ACKs alone tell the bottleneck's rate; the red
 //! packets are paced through the rest of the round trip. Ends by its own form of Linux's HyStart, and goes on as that when
