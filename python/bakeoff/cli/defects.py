@@ -38,7 +38,7 @@ class Museum:
         self._healthy: dict[tuple[str, bool], list[Assessed]] = {}
 
     def find(self, defect: Defect, *, quick: bool = False) -> Found:
-        """By the short cases, and unless `quick` by all if these miss it."""
+        """By the short cases, and unless `quick` by the others if these miss it."""
         found = self._find(defect, quick=True)
         return found if found.by or quick else self._find(defect, quick=False)
 
@@ -50,7 +50,7 @@ class Museum:
     def healthy(self, cc: str, *, quick: bool) -> list[Assessed]:
         """The verdicts on a healthy control."""
         if (cc, quick) not in self._healthy:
-            cases = [case.name for case in self._cases if case.quick or not quick]
+            cases = [case.name for case in self._cases if case.quick is quick]
             self._healthy[cc, quick] = self._evaluate(cc, cases)
         return self._healthy[cc, quick]
 
@@ -76,8 +76,8 @@ def main(
 ) -> None:
     """Evaluate the defects of catalog/defects, and print which cases catch them.
 
-    A defect is caught if a case does not hold that holds for its healthy control. All cases are run if the short ones
-    miss it.
+    A defect is caught if a case does not hold that holds for its healthy control. The longer cases are run if the
+    short ones miss it.
     """
     try:
         museum = Museum([word.strip() for word in against.split(",")], seeds, jobs)
