@@ -17,6 +17,8 @@
 //! * marks: no route promises anything, `ecn_enable` says whether they count; alpha follows them at longer RTTs too; half of the packets is too much already;
 //!   no early probe when they cease.
 //!
+//! `bbr3@google` differs from `bbr3` below 1.2 Mbit/s, where TSO packets have two segments, and in that it counts a loss that a tail loss probe repaired.
+//!
 //! `bbr3@draft` is the algorithm of draft-ietf-ccwg-bbr (4ce5e87, after -06). [`rules`] lists what it and each version has of its own. It takes marks for nothing
 //! and has no parameter.
 //!
@@ -24,10 +26,10 @@
 //! |---|---|---|
 //! | `ecn_enable` | 0 | `bbr2`: 1: marks count, whatever feedback tells them |
 //! | `ecn_max_rtt_us` | 5000 | `bbr2`: up to this minimum RTT; 0: at any |
-//! | `ecn_low` | 0 | `bbr3`: 1: the route promises shallow marking (route feature `ecn_low`): marks count if the RTT is at most 5 ms and feedback is AccECN |
+//! | `ecn_low` | 0 | `bbr3`, `bbr3@google`: 1: the route promises shallow marking (route feature `ecn_low`): marks count if the RTT is at most 5 ms and feedback is AccECN |
 //!
 //! Departures: `bbr3`'s feedback of marks is AccECN's, where Google's kernel has DCTCP's. TSO packets are sized as in Linux 7.3. Not modelled: PLB, the fast path
-//! (it saves work, not packets), the memory of a tail loss that a probe repaired. `bbr3@draft`: windows are whole packets, gains are rounded down to 1/256, and one
+//! (it saves work, not packets). `bbr3@draft`: windows are whole packets, gains are rounded down to 1/256, and one
 //! state is saved per recovery, where the pseudocode saves again with the next packet after a probe that this loss ended, and then undoes nothing. STARTUP and DRAIN
 //! have the bounds of its pseudocode, not of its prose.
 //!
@@ -49,7 +51,7 @@ use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
 use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
 use bakeoff_document::cc::CcWords;
-use rules::{DRAFT, Growth, Part, Rules, TimeoutBound, V2, V3};
+use rules::{DRAFT, GOOGLE, Growth, Part, Rules, TimeoutBound, V2, V3};
 
 const CWND_GAIN: u64 = 2 * UNIT;
 const MIN_CWND: u32 = 4;
@@ -134,6 +136,7 @@ impl Bbr3 {
         let (rules, known): (_, &[&str]) = match words.first() {
             "bbr2" => (&V2, &["ecn_enable", "ecn_max_rtt_us"]),
             "bbr3@draft" => (&DRAFT, &[]),
+            "bbr3@google" => (&GOOGLE, &["ecn_low"]),
             _ => (&V3, &["ecn_low"]),
         };
         let mut c = Bbr3::new(rules, env.rng);
@@ -528,6 +531,12 @@ impl CongestionControl for Bbr3 {
 
     fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
         self.on_lost(tp, lost);
+    }
+
+    fn probe_repaired(&mut self, tp: &mut TcpSock, is_app_limited: bool) {
+        if self.rules.tail_loss {
+            self.on_tail_loss(tp, is_app_limited);
+        }
     }
 
     /// Source: google/bbr v3 `bbr_undo_cwnd`; draft-ietf-ccwg-bbr, BBRHandleSpuriousLossDetection.

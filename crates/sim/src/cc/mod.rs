@@ -66,6 +66,8 @@ pub struct RateSample {
     pub is_app_limited: bool,
     /// Whether the receiver probably held this ACK back.
     pub is_ack_delayed: bool,
+    /// Whether it may acknowledge a tail loss probe or what that repeats (`is_acking_tlp_retrans_seq`).
+    pub acks_probe: bool,
 }
 
 /// A packet that was just marked lost.
@@ -119,6 +121,10 @@ pub trait CongestionControl {
 
     /// A packet was marked lost (`skb_marked_lost` of Google's BBR v3).
     fn marked_lost(&mut self, _tp: &mut TcpSock, _lost: &Lost) {}
+
+    /// A tail loss probe repaired the loss of one segment, which was sent while the application was the limit or not
+    /// (`CA_EVENT_TLP_RECOVERY` of Google's BBR v3).
+    fn probe_repaired(&mut self, _tp: &mut TcpSock, _is_app_limited: bool) {}
 
     /// Another slow start stands in the place of the module's own: no test of the module's ends it any more.
     fn without_slow_start(&mut self) {}
@@ -208,7 +214,7 @@ table! { $
     make make(words: &mut CcWords, env: CcEnv) -> CcError;
 
     bbr::Bbr { "bbr" => Bbr::parse }
-    bbr3::Bbr3 in Box { "bbr2", "bbr3", "bbr3@draft" => Bbr3::parse }
+    bbr3::Bbr3 in Box { "bbr2", "bbr3", "bbr3@draft", "bbr3@google" => Bbr3::parse }
     bic::Bic { "bic" => Bic::parse }
     cdg::Cdg { "cdg" => Cdg::parse }
     copa::Copa in Box { "copa" => Copa::parse }
@@ -306,6 +312,9 @@ impl CongestionControl for Cc {
     }
     fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
         dispatch!(self, c => c.marked_lost(tp, lost));
+    }
+    fn probe_repaired(&mut self, tp: &mut TcpSock, is_app_limited: bool) {
+        dispatch!(self, c => c.probe_repaired(tp, is_app_limited));
     }
     fn without_slow_start(&mut self) {
         dispatch!(self, c => c.without_slow_start());

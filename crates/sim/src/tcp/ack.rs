@@ -26,6 +26,8 @@ pub(super) struct AckState {
     pub dsacking: bool,
     /// The D-SACK is about the tail loss probe.
     pub dsack_of_probe: bool,
+    /// It is as far as the tail loss probe goes, which may not have been needed.
+    pub acks_probe: bool,
     pub ece: bool,
     pub lost_retrans: bool,
     /// The echo of our stamps moved on (FLAG_TS_PROGRESS).
@@ -110,7 +112,7 @@ impl Sender {
         self.tp.win_update = ack.win_update;
         self.cc.in_ack_event(&mut self.tp, ack.ece);
         if self.probe.is_out() {
-            self.process_tlp_ack(packet.ack, &ack);
+            self.process_tlp_ack(packet.ack, &mut ack);
         }
         let mut rexmit = Rexmit::None;
         let dubious = !(ack.data_acked || ack.win_update)
@@ -300,6 +302,7 @@ impl Sender {
             rtt_us,
             prior_in_flight: ack.prior_in_flight,
             is_ack_delayed: ack.delayed,
+            acks_probe: ack.acks_probe,
             ..RateSample::default()
         };
         if let Some(seg) = &ack.sampled {

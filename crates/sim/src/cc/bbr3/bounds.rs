@@ -132,6 +132,16 @@ impl Bounds {
         self.inflight_hi.saturating_sub(headroom).max(MIN_CWND)
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRNoteLoss.
+    fn note_loss(&mut self, tp: &TcpSock) {
+        if !self.loss_in_round {
+            // A whole round from here, to see what the path carries.
+            self.round_delivered = tp.delivered;
+        }
+        self.loss_in_round = true;
+        self.loss_in_cycle = true;
+    }
+
     pub fn note_ece(&mut self, ece: bool) {
         self.ecn_in_round |= self.ecn_eligible && ece;
     }
@@ -152,7 +162,7 @@ impl Bounds {
     }
 
     pub fn end_of_ack(&mut self, sample: &RateSample, bw: u64) {
-        if self.round_start && !self.rules.latest_at_once {
+        if self.round_start && !self.rules.latest_at_once && !(self.rules.tail_loss && sample.acks_probe) {
             self.bw_latest = bw;
             self.inflight_latest = sample.delivered;
         }
@@ -316,16 +326,22 @@ impl Bbr3 {
             b.loss_events += u32::from(lost.seq != b.lost_end);
             b.lost_end = lost.end;
         }
-        if !b.loss_in_round {
-            // A whole round from here, to see what the path carries.
-            b.round_delivered = tp.delivered;
-        }
-        b.loss_in_round = true;
-        b.loss_in_cycle = true;
+        b.note_loss(tp);
         let too_high = b.any_loss_is_too_much(tp) || b.is_too_high(lost.tx_in_flight, lost.lost, 0, 0);
         if self.cycle.probe_samples && too_high {
             let in_flight = inflight_at_threshold(self.rules, lost.tx_in_flight, lost.lost);
             self.inflight_is_too_high(tp, in_flight, lost.is_app_limited);
+        }
+    }
+
+    /// One packet was lost at the end of a flight: of a probe it tells whether that went too far.
+    /// Source: google/bbr v3 `bbr_run_loss_probe_recovery`.
+    pub(super) fn on_tail_loss(&mut self, tp: &TcpSock, is_app_limited: bool) {
+        let b = &mut self.bounds;
+        b.note_loss(tp);
+        let tx_in_flight = b.inflight_latest + 1;
+        if self.cycle.probe_samples && b.is_too_high(tx_in_flight, 1, 0, 0) {
+            self.inflight_is_too_high(tp, tx_in_flight, is_app_limited);
         }
     }
 

@@ -127,6 +127,8 @@ pub struct Rules {
     /// Aggregation is the maximum of ten rounds; else of two windows of five, and not more than 100 ms.
     pub aggregation_by_rounds: bool,
 
+    /// A loss that a tail loss probe repaired counts as of a probe for bandwidth, and what was delivered before it is remembered.
+    pub tail_loss: bool,
     /// A timeout's bound.
     pub timeout_bound: TimeoutBound,
     /// Leaving Recovery gives back the window, too; else leaving Loss alone.
@@ -174,12 +176,13 @@ pub const V2: Rules = Rules {
     single_segments: true,
     aggregation_by_rounds: false,
 
+    tail_loss: false,
     timeout_bound: TimeoutBound::Prior,
     recovery_restores: false,
     undo_returns: false,
 };
 
-/// v3.
+/// v3, as `bbr3` is.
 pub const V3: Rules = Rules {
     // 4 ln 2, rounded up
     startup_gain: UNIT * 277 / 100 + 1,
@@ -197,6 +200,9 @@ pub const V3: Rules = Rules {
     timeout_bound: TimeoutBound::Larger,
     ..V2
 };
+
+/// v3, as Google's kernel has it.
+pub const GOOGLE: Rules = Rules { single_segments: false, tail_loss: true, ..V3 };
 
 /// draft-ietf-ccwg-bbr at 4ce5e87.
 pub const DRAFT: Rules = Rules {

@@ -87,6 +87,42 @@ impl Path {
 }
 
 #[test]
+fn in_googles_kernel_packets_for_segmentation_hold_two_segments_at_any_rate() {
+    // 800 kbit/s; a window holds three of them, and 4 packets
+    for (rules, least, window) in [(&V3, 1, 4), (&GOOGLE, 2, 6)] {
+        let mut path = Path::of(rules);
+        path.tp.pacing_rate = 100_000;
+        assert_eq!((path.bbr.min_tso_segs(&path.tp), path.bbr.quantize(&path.tp, 1)), (least, window));
+    }
+}
+
+#[test]
+fn in_googles_kernel_a_tail_loss_in_a_probe_counts_as_one_of_the_last_flight() {
+    // 1 of 51 is above 2 %, of 52 not; the bound is 51, or 70 % of a target of 60: 42.
+    for (rules, latest, is_app_limited, up, bound) in [
+        (&V3, 50, false, true, 400),
+        (&GOOGLE, 51, false, true, 400),
+        (&GOOGLE, 50, false, false, 51),
+        (&GOOGLE, 50, true, false, 400),
+    ] {
+        let mut path = Path::probing_up_of(rules);
+        path.tp.snd_cwnd = 60;
+        (path.bbr.bounds.inflight_latest, path.bbr.bounds.inflight_hi) = (latest, 400);
+        path.bbr.probe_repaired(&mut path.tp, is_app_limited);
+        assert_eq!((path.bbr.is_probing_up(), path.bbr.bounds.inflight_hi), (up, bound), "{latest}");
+    }
+    // What the flight before delivered is kept over the ACK that may be the probe's.
+    for (rules, latest) in [(&V3, 10), (&GOOGLE, 100)] {
+        let mut path = Path::cruising_of(rules);
+        path.bbr.bounds.inflight_latest = 100;
+        let mut sample = path.sample(1, 10, true);
+        (sample.delivered, sample.acks_probe) = (10, true);
+        path.take(20_000, &sample);
+        assert_eq!(path.bbr.bounds.inflight_latest, latest);
+    }
+}
+
+#[test]
 fn gains_are_those_of_version_3() {
     assert_eq!((V3.startup_gain, V3.drain_gain), (710, 88));
     let mut path = Path::new();

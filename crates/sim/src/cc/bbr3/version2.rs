@@ -15,6 +15,7 @@ fn the_parameters_are_the_versions_own() {
         ("bbr2 ecn_enable 1 ecn_max_rtt_us 0", &V2, true, 0),
         ("bbr3 ecn_low 1", &V3, true, 5_000),
         ("bbr3@draft", &DRAFT, false, 5_000),
+        ("bbr3@google ecn_low 1", &GOOGLE, true, 5_000),
     ] {
         let made = Bbr3::parse(&mut CcWords::new(text), CcEnv::default());
         let Ok(bbr) = made else { panic!("'{text}' was refused") };

@@ -207,6 +207,9 @@ impl CongestionControl for Started {
     fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
         self.control.marked_lost(tp, lost);
     }
+    fn probe_repaired(&mut self, tp: &mut TcpSock, is_app_limited: bool) {
+        self.control.probe_repaired(tp, is_app_limited);
+    }
 
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         self.control.undo_cwnd(tp)
