@@ -18,7 +18,7 @@ from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.marks import resent_share
 from bakeoff.results import parts
-from bakeoff.results.counters import Counters, Flow, Histogram
+from bakeoff.results.counters import Counters, Flow, Histogram, Queue
 from bakeoff.results.summary import Summary
 from synthetic import as_run, frame, made, resolved
 
@@ -199,6 +199,12 @@ class TestMarks:
         assert measure.drops(counters, "mid>srv", "prague") == 1
         with pytest.raises(MeasureError, match=r"queues\.mid>cli is missing"):
             measure.marks(counters, "mid>cli")
+
+    def test_a_real_queue_does_not_count_by_flow(self):
+        counters = Counters(queues={"mid>srv": Queue(qdisc="cake", marks=0, drops={"aqm": 6})})
+        assert measure.drops(counters, "mid>srv") == 6
+        with pytest.raises(MeasureError, match=r"queues\.mid>srv\.flows is missing; only the simulator counts by flow"):
+            measure.drops(counters, "mid>srv", "cubic")
 
     def test_the_fraction_is_delivered_ce_only_with_accecn(self):
         result = made()

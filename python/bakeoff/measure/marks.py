@@ -88,4 +88,8 @@ def _queue(counters: Counters, name: str) -> Queue:
 
 
 def _at_queue(counters: Counters, queue: str, flow: str) -> FlowAtQueue:
-    return _queue(counters, queue).flows.get(flow, _NOT_THERE)
+    """A flow's part of a queue's counters. MeasureError for a queue that does not count by flow, as a real one."""
+    found = _queue(counters, queue).flows
+    if not found and counters.conservation is None:
+        raise MeasureError(f"counters: queues.{queue}.flows is missing; only the simulator counts by flow")
+    return found.get(flow, _NOT_THERE)
