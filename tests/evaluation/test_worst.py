@@ -116,9 +116,9 @@ def test_the_search_finds_the_peak_of_each_niche():
 
     found = Found()
     tried = driven(search({Niche("x"): SMALL, Niche("y"): SMALL}, 300, found), score)
-    # With 3 points of each niche and two more seeds.
-    assert len(tried) == 300
-    assert len([each for each in tried if each.seed > 1]) == 2 * 3 * 2
+    assert 280 <= len(tried) <= 300
+    # At most 3 of a niche in a batch, two more seeds each; 16 points of each come first.
+    assert len([each for each in tried[: 2 * 16 + 2 * 3 * 2] if each.seed > 1]) == 2 * 3 * 2
     for other, peak in (("x", 6.0), ("y", 5.0)):
         best = found.best[Niche(other)]
         assert best.score > peak - 1.5

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import UsageError
-from bakeoff.evaluation.adversary.space import Choice, Dimension, Niche, Point, Range, Value, key
+from bakeoff.evaluation.adversary.space import Choice, Dimension, Key, Niche, Point, Range, Value, key
 
 if TYPE_CHECKING:
     import optuna
@@ -19,19 +19,17 @@ if TYPE_CHECKING:
 BATCH: Final = 8
 """Points of a niche that are tried at a time."""
 AGAIN: Final = (2, 3)
-"""Seeds with which the best points are tried again."""
-CANDIDATES: Final = 3
-"""At most so many points of a niche."""
+"""Seeds with which promising points are tried again."""
+PROMISING: Final = 3
+"""At most so many points of a niche in a batch."""
 _AT_FIRST: Final = 2 * BATCH
 """Points of every niche, at random; the rest goes to those that are best."""
 _GO_ON: Final = 5
 """Niches that each further batch is for."""
-_CONFIRMED: Final = 8
-"""Niches whose best points are tried again."""
-_PART: Final = 6
-"""At most one point of so many is tried again."""
 _PRESENT: Final = 0.5
 """How often an ingredient is there, in the beginning."""
+
+_Place = tuple[Niche, Key]
 
 Score = float | None
 """How bad a scenario is; None if it says nothing."""
@@ -84,44 +82,48 @@ def load_optuna() -> Any:  # noqa: ANN401 (a module)
     return optuna
 
 
-def search(spaces: Mapping[Niche, Sequence[Dimension]], points: int, found: Found, *, seed: int = 1) -> Tries:
-    """Look at about `points` points for the highest score of each niche; `found` has them at any time.
+def search(spaces: Mapping[Niche, Sequence[Dimension]], tries: int, found: Found, *, seed: int = 1) -> Tries:
+    """Try about `tries` points and seeds for the highest score of each niche; `found` has them at any time.
 
-    First every niche gets some points at random, then the best niches get batches that their samplers choose. The best
-    points are tried with more seeds, because the highest of many scores is often luck.
+    First every niche gets some points at random, then the best niches get batches that their samplers choose. Points
+    that seem worse than the worst so far are tried with more seeds, and the sampler learns the mean: the highest of
+    many scores is often luck.
     """
-    niches = min(_CONFIRMED, len(spaces))
-    again = max(1, min(CANDIDATES, points // (_PART * niches)))
-    points -= again * niches * len(AGAIN)
-    first = max(1, min(_AT_FIRST, points // len(spaces)))
+    first = max(1, min(_AT_FIRST, tries // (2 * len(spaces))))
     studies = {niche: _Study(ranges, first, 1000 * seed + n) for n, (niche, ranges) in enumerate(spaces.items())}
-
-    def batch(sizes: Mapping[Niche, int]) -> Tries:
+    sizes = dict.fromkeys(spaces, first)
+    means: dict[_Place, float] = {}
+    while sizes:
         asked = [(niche, *studies[niche].ask()) for niche, size in sizes.items() for _ in range(size)]
         scores = yield [Try(point, niche.other) for niche, _, point in asked]
+        bars = {niche: found.best[niche].score if niche in found.best else 0.0 for niche in sizes}
+        seen = {(niche, key(point)): (point, score) for (niche, _, point), score in zip(asked, scores, strict=True)}
+        again = [each for niche, bar in bars.items() for each in _promising(niche, bar, seen, means)]
+        more = yield [Try(seen[each][0], each[0].other, other) for each in again for other in AGAIN]
+        tries -= len(asked) + len(more)
+        for number, each in enumerate(again):
+            rest = more[number * len(AGAIN) :][: len(AGAIN)]
+            point, score = seen[each]
+            means[each] = fmean(one for one in (score, *rest) if one is not None)
+            if each[0] not in found.best or means[each] > found.best[each[0]].score:
+                found.best[each[0]] = Best(each[0].other, point, means[each])
         for (niche, trial, point), score in zip(asked, scores, strict=True):
-            studies[niche].tell(trial, point, score)
-            if score is not None and (niche not in found.best or score > found.best[niche].score):
-                found.best[niche] = Best(niche.other, point, score)
+            once = None if score is None else min(score, bars[niche])
+            studies[niche].tell(trial, means.get((niche, key(point)), once))
+        batches = min(_GO_ON, tries // (BATCH + len(AGAIN)))
+        sizes = dict.fromkeys([niche for niche, _ in found.ranked[:batches]], BATCH)
 
-    yield from batch(dict.fromkeys(spaces, first))
-    left = points - first * len(spaces)
-    while left > 0 and found.best:
-        several = [niche for niche, _ in found.ranked[:_GO_ON]]
-        sizes = {niche: min(BATCH, max(0, left - BATCH * n)) for n, niche in enumerate(several)}
-        left -= sum(sizes.values())
-        yield from batch(sizes)
-    candidates = [
-        (niche, point, score) for niche, _ in found.ranked[:niches] for point, score in studies[niche].highest[:again]
+
+def _promising(
+    niche: Niche, bar: float, seen: Mapping[_Place, tuple[Point, Score]], means: Mapping[_Place, float]
+) -> list[_Place]:
+    """The points of a niche with the highest scores above its bar, without those whose mean is known."""
+    above = [
+        (score, -number, place)
+        for number, (place, (_, score)) in enumerate(seen.items())
+        if place[0] == niche and place not in means and score is not None and score > bar
     ]
-    scores = yield [Try(point, niche.other, again) for niche, point, _ in candidates for again in AGAIN]
-    mean: dict[Niche, Best] = {}
-    for number, (niche, point, score) in enumerate(candidates):
-        rest = scores[number * len(AGAIN) :][: len(AGAIN)]
-        average = fmean([score, *(each for each in rest if each is not None)])
-        if niche not in mean or average > mean[niche].score:
-            mean[niche] = Best(niche.other, point, average)
-    found.best.update(mean)
+    return [place for _, _, place in sorted(above, reverse=True)[:PROMISING]]
 
 
 class _Study:
@@ -130,7 +132,6 @@ class _Study:
     def __init__(self, ranges: Sequence[Dimension], points: int, seed: int) -> None:
         optuna = load_optuna()
         self._ranges = ranges
-        self._scores: dict[Any, tuple[Point, float]] = {}
         self._distributions = {name: _ for each in ranges for name, _ in _distributions(each, optuna)}
         sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True, n_startup_trials=points)
         self._study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -140,17 +141,11 @@ class _Study:
         trial = self._study.ask(self._distributions)
         return trial, {each.name: _value(each, trial.params) for each in self._ranges}
 
-    def tell(self, trial: optuna.Trial, point: Point, score: Score) -> None:
+    def tell(self, trial: optuna.Trial, score: Score) -> None:
         if score is None:
             self._study.tell(trial, state=self._failed)
-            return
-        self._study.tell(trial, score)
-        self._scores.setdefault(key(point), (point, score))
-
-    @property
-    def highest(self) -> list[tuple[Point, float]]:
-        """The points with their scores, the highest first."""
-        return sorted(self._scores.values(), key=lambda each: -each[1])
+        else:
+            self._study.tell(trial, score)
 
 
 def _distributions(dimension: Dimension, optuna: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 (a module)
