@@ -201,6 +201,16 @@ def test_the_competitor_may_be_the_control_itself():
     assert [flow.cc for flow in theirs.flows] == ["cubic", "cubic"]
 
 
+def test_fairness_is_searched_with_equal_and_with_unlike_rtts():
+    found = goal("fairness", "bbr", ["reno"])
+    assert found.rtts == (False, True)
+    assert goal("own", "bbr", ["reno"]).rtts == (None,)
+    names = {unlike: [each.name for each in space.dimensions(Niche(ITSELF, "FIFO", unlike))] for unlike in found.rtts}
+    assert "other_rtt" not in names[False]
+    rtt = space.dimensions(Niche(ITSELF, "FIFO", True))[-1]
+    assert (rtt.name, rtt.optional) == ("other_rtt", False)
+
+
 def hunted(order):
     """A search with made-up numbers, whose runs end in some order: the findings, and how many runs there were."""
     contest = Contest("bbr", "cubic", Goal("own", parse('goodput("one")', ()), "low", (None, "cubic")))

@@ -67,6 +67,8 @@ class Finding:
     """The scenario file."""
     other: str | None
     """The competitor; None without one."""
+    unlike_rtt: bool
+    """Whether it has an RTT of its own."""
     queue: str
     measured: Measured | None
     """None if a run with the control failed, or before the confirmation."""
@@ -113,10 +115,11 @@ class Worst:
         return text(self)
 
 
-def name_of(contest: Contest, other: str | None, queue: str) -> str:
+def name_of(contest: Contest, other: str | None, queue: str, *, unlike_rtt: bool = False) -> str:
     """The name of a finding's scenario and file."""
     beside = "alone" if other is None else "itself" if other == ITSELF else document.label(other)
-    words = f"{document.label(contest.cc)} {_plain(contest.goal.name)} {beside} {queue}"
+    rtt = "unlike rtt" if unlike_rtt else ""
+    words = f"{document.label(contest.cc)} {_plain(contest.goal.name)} {beside} {queue} {rtt}"
     return "-".join("".join(each if each.isalnum() else " " for each in words).split()).lower()
 
 
@@ -127,13 +130,15 @@ def _plain(name: str) -> str:
 def write(contest: Contest, best: Best, root: Path, confirmed: Confirmed | None, seeds: int) -> Finding:
     """Write the scenario file of a finding. FileError if that fails."""
     queue = str(best.point[space.QUEUE])
-    name = name_of(contest, best.other, queue)
+    name = name_of(contest, best.other, queue, unlike_rtt=best.unlike_rtt)
     path = root / f"{name}.yaml"
     measured = None
     failure = confirmed.failure if confirmed is not None else None
     if confirmed is not None and failure is None and confirmed.values:
         measured = measured_of(contest, confirmed.values, confirmed.scores)
-    finding = Finding(path, best.other, queue, measured, best.shrunk, reason(failure) if failure else None)
+    finding = Finding(
+        path, best.other, best.unlike_rtt, queue, measured, best.shrunk, reason(failure) if failure else None
+    )
     lines = document.text(contest, best.point, best.other, name).splitlines()
     lines[0] += f"  # {contest.goal.expression.text}{_told(contest, finding, seeds)}"
     files.write(path, ("\n".join(lines) + "\n").encode())
@@ -248,7 +253,8 @@ def record(worst: Worst) -> dict[str, Any]:
 
 
 def _beside(each: Finding) -> str:
-    return "itself" if each.other == ITSELF else each.other or "nobody"
+    name = "itself" if each.other == ITSELF else each.other or "nobody"
+    return f"{name}, unlike RTT" if each.unlike_rtt else name
 
 
 def _kernel(each: Finding) -> str:

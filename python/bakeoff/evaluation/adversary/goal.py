@@ -70,6 +70,11 @@ class Goal:
     competitors: tuple[str | None, ...]
     """Each is searched by itself; None for no competitor."""
 
+    @property
+    def rtts(self) -> tuple[bool | None, ...]:
+        """Beside itself a control is searched with equal and with unlike RTTs: fairness has a clause for each."""
+        return (False, True) if self.competitors == (ITSELF,) else (None,)
+
     def score(self, ours: float | None, baseline: float | None, rate: float) -> float | None:
         """How much worse the control is than the baseline: the binary logarithm of the ratio of both values.
 

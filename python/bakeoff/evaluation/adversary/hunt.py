@@ -94,7 +94,12 @@ class Hunt:
         self.expected = runs
         """Runs that there will be."""
         self._room, self._seed, self._seeds, self._refused = runs, seed, range(FRESH, FRESH + seeds), refused
-        niches = [space.Niche(other, kind) for other in contest.goal.competitors for kind in space.KINDS]
+        niches = [
+            space.Niche(other, kind, unlike)
+            for other in contest.goal.competitors
+            for kind in space.KINDS
+            for unlike in contest.goal.rtts
+        ]
         self._ranges = {niche: space.dimensions(niche) for niche in niches}
         self._tries = self._all()
         self._batch: list[Try] = []
@@ -199,12 +204,12 @@ class Hunt:
                 break
 
     def is_known(self, best: Best) -> bool:
-        """Whether there is a finding with this competitor and this kind of queue."""
-        return any(
-            (each.best.other, space.kind(each.best.point.get(space.QUEUE)))
-            == (best.other, space.kind(best.point.get(space.QUEUE)))
-            for each in self.confirmed
-        )
+        """Whether there is a finding of the same niche."""
+        return any(self._niche(each.best) == self._niche(best) for each in self.confirmed)
+
+    def _niche(self, best: Best) -> space.Niche:
+        unlike = None if self.contest.goal.rtts == (None,) else best.unlike_rtt
+        return space.Niche(best.other, space.kind(best.point.get(space.QUEUE)), unlike)
 
     def _shrunk(self, best: Best, room: int) -> Tries:
         """Shrink for as long as the runs are at most `room`."""

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import UsageError
-from bakeoff.evaluation.adversary.space import Choice, Dimension, Key, Niche, Point, Range, Value, key
+from bakeoff.evaluation.adversary.space import OTHER_RTT, Choice, Dimension, Key, Niche, Point, Range, Value, key
 
 if TYPE_CHECKING:
     import optuna
@@ -56,6 +56,11 @@ class Best:
     """The mean over seeds."""
     shrunk: bool = False
     """Whether nothing more can be taken from it."""
+
+    @property
+    def unlike_rtt(self) -> bool:
+        """Whether the competitor has an RTT of its own."""
+        return self.other is not None and self.point.get(OTHER_RTT) is not None
 
 
 @dataclass

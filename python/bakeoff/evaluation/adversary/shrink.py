@@ -51,7 +51,7 @@ def shrink(best: Best, ranges: Sequence[Dimension], *, alone: bool, seeds: Seque
     # Choices first: what a number has to be depends on them.
     for dimension in sorted(ranges, key=lambda each: not isinstance(each, Choice)):
         points: list[Point] = [
-            {**best.point, dimension.name: value} for value in dimension.simpler(best.point[dimension.name])
+            {**best.point, dimension.name: value} for value in dimension.simpler(best.point.get(dimension.name))
         ]
         fits = yield from first(points)
         for point, fit in zip(points, fits, strict=True):

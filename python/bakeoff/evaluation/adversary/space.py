@@ -36,6 +36,8 @@ class Niche:
     """The competitor."""
     kind: str | None = None
     """Of queue; None for all."""
+    unlike_rtt: bool | None = None
+    """Whether the competitor has an RTT of its own; None: it may."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,11 @@ OF_OTHER: Final[tuple[Dimension, ...]] = (
 def dimensions(niche: Niche) -> tuple[Dimension, ...]:
     """The ranges of a niche."""
     queues = Choice(QUEUE, KINDS[niche.kind]) if niche.kind is not None else QUEUES
-    return (queues, *(RANGES + OF_OTHER if niche.other is not None else RANGES)[1:])
+    found = (queues, *(RANGES + OF_OTHER if niche.other is not None else RANGES)[1:])
+    if niche.unlike_rtt is None:
+        return found
+    others = tuple(each for each in found if each.name != OTHER_RTT)
+    return (*others, Range(OTHER_RTT, 0.002, 0.2, usual=0.16)) if niche.unlike_rtt else others
 
 
 def usual(ranges: Sequence[Dimension]) -> Point:
@@ -163,4 +169,6 @@ def preferred(value: float) -> float:
 
 def ingredients(point: Point, ranges: Sequence[Dimension]) -> list[str]:
     """The names of what could be absent and is there."""
-    return [each.name for each in ranges if isinstance(each, Range) and each.optional and point[each.name] is not None]
+    return [
+        each.name for each in ranges if isinstance(each, Range) and each.optional and point.get(each.name) is not None
+    ]
