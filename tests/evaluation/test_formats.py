@@ -4,12 +4,17 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import bakeoff
 from bakeoff.api import do_evaluate
-from bakeoff.claims.verdict import NOT
+from bakeoff.campaign.worker import Done
+from bakeoff.claims.verdict import FAILED, NOT
+from bakeoff.evaluation.overdue import Unhurried
 
 MINE = """\
 class Reno:
@@ -34,6 +39,11 @@ class Loop(Reno):
             pass
 """
 COMMAND = "bakeoff evaluate ./mine.py:Raises --case rfc9743/wired --baseline ./mine.py:Reno --seeds 2"
+DONE = Done("run", Path(), "failed")
+
+
+class Named(NamedTuple):
+    key: str
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +102,27 @@ def test_a_hook_that_never_returns_is_a_finding(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(do_evaluate, "patience_s", lambda runs, engine: 1.0)
-    # Without losses the baseline in Rust takes a fraction of a second.
-    found = bakeoff.evaluate("./mine.py:Loop", case=["slow-start/growth"], seeds=1, store="none", jobs=1)
-    [case] = found.cases
-    assert (case.verdict.word, case.crashed) == (NOT, True)
-    assert case.verdict.why.startswith("took longer than 1 s")
+    # Of the first case the runs of the class are begun, and of the second none.
+    cases = ["slow-start/growth", "slow-start/early-exit"]
+    found = bakeoff.evaluate("./mine.py:Loop", case=cases, seeds=3, store="none", jobs=1)
+    first, second = found.cases
+    assert (first.verdict.word, first.crashed) == (NOT, True)
+    assert first.verdict.why.startswith("took longer than 1 s")
+    assert (second.verdict.word, second.crashed) == (FAILED, False)
+    assert re.match(r"not run, after \d others: took longer than 1 s and was ended", second.verdict.why)
     for form in ("terminal", "markdown", "html", "json"):
         assert "took longer than 1 s" in found.text(form)
+
+
+def test_no_run_begins_after_three_that_took_too_long():
+    runs = [Named(f"run{number}") for number in range(10)]
+    queue = Unhurried(runs, jobs=1)
+    assert queue.first == runs[:2]
+    late, fine = (replace(DONE, error=error) for error in ("took longer than 9 s and was ended", None))
+    assert queue.more(late, 1) == runs[2:3]
+    assert queue.more(fine, 1) == runs[3:4]
+    assert queue.more(late, 2) == []
+    assert queue.more(late, 1) == []
+    assert queue.more(fine, 0) == []
+    assert list(queue.left) == [run.key for run in runs[4:]]
+    assert set(queue.left.values()) == {"not run, after 3 others: took longer than 9 s and was ended"}

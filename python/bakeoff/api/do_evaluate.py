@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bakeoff import campaign, engines
 from bakeoff.arguments import check
@@ -16,6 +16,7 @@ from bakeoff.errors import UsageError
 from bakeoff.evaluation import battery
 from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
 from bakeoff.evaluation.codepoint import sends_ect1
+from bakeoff.evaluation.overdue import Unhurried
 from bakeoff.evaluation.seats import BASELINES, Asked, Seats, check_run, seats
 from bakeoff.results import Request
 from bakeoff.scenario import python_cc
@@ -23,6 +24,7 @@ from bakeoff.scenario import python_cc
 if TYPE_CHECKING:
     from bakeoff.campaign import Execution, Report
     from bakeoff.evaluation.battery import Case
+    from bakeoff.evaluation.overdue import More
     from bakeoff.scenario import Run
 
 SEEDS = 10
@@ -162,22 +164,35 @@ def _applying(cases: list[Case], asked: Asked, execution: Execution) -> list[Cas
     return cases if sends is None else [case for case in cases if not case.excludes(sends)]
 
 
-def evaluated(
-    plan: Plan, root: Path, run: Callable[[list[Run], Path, Execution, Request], Report] | None = None
-) -> Evaluation:
-    """Do the runs with `run` (default: `campaign.run`), and decide the cases."""
+class Doing(Protocol):
+    """A function that does runs: `campaign.run`, or the same with progress."""
+
+    def __call__(
+        self, runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None
+    ) -> Report:
+        """Do `runs`, and those that `more` gives."""
+
+
+def evaluated(plan: Plan, root: Path, run: Doing | None = None) -> Evaluation:
+    """Do the runs with `run` (default: `campaign.run`), and decide the cases.
+
+    With a time limit no run begins after three that took longer.
+    """
     report = None
+    jobs = plan.execution.jobs or campaign.cores()
+    queue = None if plan.execution.timeout_s is None else Unhurried(plan.runs, jobs)
     if plan.runs:
-        report = (run or _run)(plan.runs, root, plan.execution, plan.request)
+        begin, more = (plan.runs, None) if queue is None else (queue.first, queue.more)
+        report = (run or _run)(begin, root, plan.execution, plan.request, more)
     done = report.runs if report else []
     failed = {each.key: each.error or "failed" for each in done if each.status == "failed"}
     paths = {each.key: each.path for each in done if each.key not in failed}
     engine = plan.execution.engine
-    jobs = plan.execution.jobs or campaign.cores()
+    outcomes = Outcomes(paths, plan.refused, failed, queue.left if queue else {})
     return Evaluation(
         asked=plan.asked,
         engine=engine,
-        cases=assess(plan.cases, plan.seats, Outcomes(paths, plan.refused, failed), jobs),
+        cases=assess(plan.cases, plan.seats, outcomes, jobs),
         root=root,
         runs=len(done),
         wall_s=report.wall_s if report else 0.0,
@@ -185,5 +200,5 @@ def evaluated(
     )
 
 
-def _run(runs: list[Run], root: Path, execution: Execution, request: Request) -> Report:
-    return campaign.run(runs, root, execution, request=request, latest=campaign.LATEST_EVALUATION)
+def _run(runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None) -> Report:
+    return campaign.run(runs, root, execution, request=request, latest=campaign.LATEST_EVALUATION, more=more)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _PATIENCE_S: Final = 0.1
 """How long a Ctrl-C may wait to be seen."""
+OVERDUE: Final = "took longer than"
+"""How the reason begins why a run failed that was ended by its time limit."""
 _ATTEMPTS: Final = 3
 """So often a run may lose its worker before it counts as failed."""
 
@@ -150,7 +152,7 @@ class Parallel:
             done = self.workers.result(future)
         except WorkerLostError as error:
             if begun.late:
-                why = f"took longer than {self.timeout_s:g} s and was ended"
+                why = f"{OVERDUE} {self.timeout_s:.3g} s and was ended"
                 return worker.failed(run, folder, self.task, order, why)
             self._lost[folder] = self._lost.get(folder, 0) + error.attempts
             self._in_a_row += min(1, error.attempts)

@@ -13,6 +13,7 @@ from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.campaign import Execution, Report
+    from bakeoff.evaluation.overdue import More
     from bakeoff.results import Request
     from bakeoff.scenario import Run
     from bakeoff.text.markup import Format as Form
@@ -121,10 +122,11 @@ def evaluate(
     if not how.quiet:
         typer.echo(f"{len(plan.runs)} runs, about {duration(plan.estimate_s)}", err=True)
 
-    def run(runs: list[Run], root: Path, execution: Execution, request: Request) -> Report:
-        tell_code(runs)
+    def run(runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None) -> Report:
+        tell_code(plan.runs)
         return execute(
-            runs, root, request, execution, latest=campaign.LATEST_EVALUATION, show=how.detail, reason=reason
+            runs, root, request, execution, latest=campaign.LATEST_EVALUATION, show=how.detail, more=more,
+            expected=lambda: len(plan.runs), reason=reason,
         )  # fmt: skip
 
     evaluation = do_evaluate.evaluated(plan, root, run)

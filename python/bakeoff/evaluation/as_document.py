@@ -56,7 +56,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
              as_text.number(each.baseline), as_text.measure(each)]
             for each in tested
         ]  # fmt: skip
-        heads = ["clause", "case", "verdict", asked.subject, asked.baseline, "measure"]
+        heads = ["clause", "case", "verdict", *as_text.heads(evaluation), "measure"]
         notes = ["Numbers are means with the 95 % interval over seeds."]
         notes += [f"Does not apply: {', '.join(other)}."] if other else []
         found.append(Table("Clauses", heads, [True, True, True, False, False, True], rows, notes))

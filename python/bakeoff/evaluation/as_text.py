@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,11 +36,12 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
             Column("clause", [clause(each) for each in tested], text=True),
             Column("case", [head(each) for each in tested], text=True),
             Column("verdict", [each.verdict.word for each in tested], text=True),
-            Column(evaluation.asked.subject, [number(each.cc) for each in tested], soft=True),
-            Column(evaluation.asked.baseline, [number(each.baseline) for each in tested], soft=True),
+            Column(heads(evaluation)[0], [number(each.cc) for each in tested], soft=True),
+            Column(heads(evaluation)[1], [number(each.baseline) for each in tested], soft=True),
             Column("measure", [measure(each) for each in tested], text=True, keep=2),
             Column("reason", [each.verdict.why or "" for each in tested], text=True, keep=1),
         ]
+        columns = [column for column in columns if any(column.cells)]
         notes = ["Numbers are means with the 95 % interval over seeds."]
         blocks.append(Block(counts(evaluation), columns, notes))
     else:
@@ -66,6 +68,13 @@ def counts(evaluation: Evaluation) -> str:
     """The first line: how many cases have which verdict."""
     words = ", ".join(f"{count} {_OF_SEVERAL.get(word, word)}" for word, count in evaluation.counts.items())
     return f"{evaluation.asked.subject}: {words or 'no cases'}"
+
+
+def heads(evaluation: Evaluation) -> tuple[str, str]:
+    """What is evaluated and the baseline as heads of columns: of classes in files their names, if these differ."""
+    whole = evaluation.asked.subject, evaluation.asked.baseline
+    one, other = (re.sub(r"^\S*\.py:", "", name) for name in whole)
+    return whole if one == other else (one, other)
 
 
 def clause(each: Assessed) -> str:

@@ -71,6 +71,8 @@ class Outcomes:
     """Why the engine refused a run."""
     failed: Mapping[str, str]
     """Why a run failed."""
+    left: Mapping[str, str]
+    """Why a run did not begin."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def assess(cases: Sequence[Case], several: Sequence[Seats], outcomes: Outcomes, 
 
 def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Assessed:
     paths, refused, failed = outcomes.paths, outcomes.refused, outcomes.failed
+    undone = {**failed, **outcomes.left}
     assert made.case.test is not None
     crash = next((failed[run.key] for run in made.runs[made.case.of] if run.key in failed), None)
     broken = any(run.key in failed for run in made.runs[BASELINE])
@@ -154,10 +157,10 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
         why = Verdict(verdict.NOT, reason(crash))
         return Assessed(made.case, made.other, why, ours, theirs, True, broken, path)
     if made.applies is not None:
-        condition = verdict.decide(made.applies, paths, values, refused, failed).direction
+        condition = verdict.decide(made.applies, paths, values, refused, undone).direction
         if condition is not None and condition.word == verdict.NOT:
             return Assessed(made.case, made.other, Verdict(NOT_APPLICABLE), path=path)
-    decided = verdict.decide(made.direction, paths, values, refused, failed).direction
+    decided = verdict.decide(made.direction, paths, values, refused, undone).direction
     assert decided is not None
     return Assessed(made.case, made.other, decided, ours, theirs, False, broken, path)
 
