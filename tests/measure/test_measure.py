@@ -16,7 +16,9 @@ from bakeoff import measure
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import quantile
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.marks import resent_share
+from bakeoff.measure.measured_run import MeasuredRun
 from bakeoff.results import parts
 from bakeoff.results.counters import Counters, Flow, Histogram, Queue
 from bakeoff.results.summary import Summary
@@ -470,3 +472,22 @@ class TestRepetitions:
         found = measure.repetitions([measure.summarise(made((40e6, rate))) for rate in (5e6, 0.0)])
         assert found["flows.cubic.steady_state.delivery_rate_bps"]["n"] == 1
         assert found["flows.cubic.steady_state.goodput_bps"]["n"] == 2
+
+
+def test_drops_of_a_flow_where_queues_are_counted_as_a_whole():
+    def dropped(result, probes):
+        queue = result.counted["queues"]["mid>srv"]
+        result.resolved["probes"] = result.resolved["probes"][:probes]
+        return queue, lambda: CATALOGUE["drops"].take(MeasuredRun(result), result.run.flows[0].name)
+
+    alone = made((45e6,), flows=(("one", "cubic"),))
+    queue, take = dropped(alone, 0)
+    assert take() == 1
+    # Linux counts no flows; the 1 + 1 drops of the queue are those of its only flow.
+    queue |= {"flows": {}, "sent": 5}
+    assert take() == 2
+    for result, probes in ((made((45e6,), flows=(("one", "cubic"),)), 1), (made(), 0)):
+        queue, take = dropped(result, probes)
+        queue |= {"flows": {}, "sent": 5}
+        with pytest.raises(MeasureError, match="queue 'mid>srv': no counts by flow; expected the simulator"):
+            take()

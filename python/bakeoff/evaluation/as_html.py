@@ -59,8 +59,8 @@ def page(evaluation: Evaluation) -> str:
         .render(
             title=f"Evaluation of {evaluation.asked.subject}",
             counts=as_text.counts(evaluation),
-            subject=evaluation.asked.subject,
-            baseline=evaluation.asked.baseline,
+            subject=as_text.heads(evaluation)[0],
+            baseline=as_text.heads(evaluation)[1],
             lines=[line for line in lines if line.verdict != JUDGEMENT],
             judged=[line for line in lines if line.verdict == JUDGEMENT],
             worst=[Found(_line(each), as_text.command(evaluation, each), _png(each)) for each in evaluation.worst],
