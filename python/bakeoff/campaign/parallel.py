@@ -152,7 +152,7 @@ class Parallel:
             done = self.workers.result(future)
         except WorkerLostError as error:
             if begun.late:
-                why = f"{OVERDUE} {self.timeout_s:.3g} s and was ended"
+                why = f"{OVERDUE} {self.timeout_s:g} s and was ended"
                 return worker.failed(run, folder, self.task, order, why)
             self._lost[folder] = self._lost.get(folder, 0) + error.attempts
             self._in_a_row += min(1, error.attempts)

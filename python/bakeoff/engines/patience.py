@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -22,4 +23,4 @@ def patience_s(runs: Sequence[Run], engine: str) -> float | None:
     if not executed(runs):
         return None
     module = engines.get(engine)
-    return _PATIENCE_S + _TIMES * max(map(module.estimate_s, runs))
+    return float(ceil(_PATIENCE_S + _TIMES * max(map(module.estimate_s, runs))))
