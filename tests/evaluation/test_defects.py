@@ -69,6 +69,8 @@ def test_a_healthy_base_is_the_control_of_the_simulator(python, rust, tmp_path):
         ("reno-no-ecn", "rfc9743/ecn-response"),
         ("reno-two-per-packet", "slow-start/growth"),
         ("reno-zero-window", "rfc9743/collapse-loss"),
+        ("reno-every-echo", "rfc8511/once"),
+        ("reno-timeout-halves", "rfc5681/loss-window"),
     ],
 )
 def test_a_case_catches_it_and_holds_without_it(name, case):
