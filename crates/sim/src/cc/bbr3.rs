@@ -31,7 +31,9 @@
 //! Departures: `bbr3`'s feedback of marks is AccECN's, where Google's kernel has DCTCP's. TSO packets are sized as in Linux 7.3. Not modelled: PLB, the fast path
 //! (it saves work, not packets). `bbr3@draft`: windows are whole packets, gains are rounded down to 1/256, and one
 //! state is saved per recovery, where the pseudocode saves again with the next packet after a probe that this loss ended, and then undoes nothing. STARTUP and DRAIN
-//! have the bounds of its pseudocode, not of its prose.
+//! have the bounds of its pseudocode, not of its prose, and so has the wait of as many rounds as Reno needs. A sample with too much loss does not raise
+//! `inflight_hi`, as in the kernel. Left out, for they change nothing here: the filter of `max_bw` that forgets in a cycle without a sample, the epoch of aggregation
+//! without an end at 2^20 packets, the window of PROBE_RTT as a gain, the window of a timeout (the core's is the same).
 //!
 //! Validation: the tests here and in its parts, `tests/bbr_runs.rs` (whole runs).
 
