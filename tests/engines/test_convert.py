@@ -237,3 +237,14 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
     (tmp_path / "a.pcap").write_bytes(b"text")
     with pytest.raises(RuntimeError, match="not a capture with nanosecond timestamps"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x")
+
+
+@pytest.mark.parametrize(("ecn", "count", "segments"), [("accecn", 2897, 3), ("accecn", 0, 0), ("rfc3168", 0, None)])
+def test_bytes_that_arrived_as_ect1_are_segments_with_accecn_only(tmp_path, ecn, count, segments):
+    # 2897 bytes are two segments of 1448 and one byte; without AccECN Linux counts nothing.
+    source = {**SUMMARY["sources"]["a"], "ecn": ecn}
+    sink = {**SUMMARY["sinks"]["a"], "received_ect1_bytes": count}
+    run, tsv = left_behind(tmp_path, {**SUMMARY, "sources": {"a": source}, "sinks": {"a": sink}})
+    convert.convert(run, plan(run), tmp_path, tsv)
+    told = json.loads((tmp_path / "counters.json").read_text())["flows"]["a"]
+    assert told.get("received_ect1") == segments

@@ -10,6 +10,7 @@ use crate::roles::Roles;
 use crate::sample::{Sampler, received};
 use crate::short;
 use crate::tcp::{self, NEVER};
+use crate::tcp_info::TcpInfo;
 use crate::udp;
 
 /// `sources`, `sinks`, `probes` and `queues`.
@@ -112,7 +113,8 @@ fn tcp_sink(sink: &tcp::Sink, epoch: i64) -> Value {
     told.put("accepted_s", Some(instant(&sink.accepted, epoch)));
     told.put("finished_s", Some(instant(&sink.finished, epoch)));
     let info = sink.connection.get().and_then(|connection| net::tcp_info(connection).ok());
-    told.put("received_ce", info.and_then(|info| info.received_ce()));
+    told.put("received_ce", info.as_ref().and_then(TcpInfo::received_ce));
+    told.put("received_ect1_bytes", info.as_ref().and_then(TcpInfo::received_e1_bytes));
     Value::Object(told.0)
 }
 

@@ -90,6 +90,8 @@ impl TcpInfo {
         total_rto: u16 = 240;
         /// CE-marked segments received, cumulative.
         received_ce: u32 = 248;
+        /// Payload bytes received as ECT(1) with AccECN, modulo 2^32.
+        received_e1_bytes: u32 = 264;
         ecn_mode_byte: u8 = 276;
     }
 
@@ -189,6 +191,7 @@ mod tests {
         let newer = info(224, &[]);
         assert_eq!((newer.reord_seen(), newer.total_rto()), (Some(0), None));
         assert_eq!(info(199, &[]).delivered_ce(), None, "cut inside the field");
+        assert_eq!((info(264, &[]).received_e1_bytes(), full.received_e1_bytes()), (None, Some(0)));
         assert_eq!(info(0, &[]).state(), None);
     }
 

@@ -159,7 +159,7 @@ for _name, _key, _label, _formula in (
         "seen_ect1",
         "received_ect1",
         "ECT(1) received",
-        "data segments or datagrams that arrived as ECT(1), simulator only",
+        "data segments or datagrams that arrived as ECT(1), on Linux with AccECN only",
     ),
     (
         "echoed_marks",

@@ -164,7 +164,7 @@ class Flow(Record, frozen=True, kw_only=True):
     seen_marks: int | None = None
     """Its segments of data, or datagrams, that reached the receiver with CE, over the whole run: `tcpi_received_ce`."""
     seen_ect1: int | None = None
-    """Likewise those that arrived as ECT(1): SCE marks if the flow sends ECT(0). The simulator alone tells them."""
+    """Likewise those that arrived as ECT(1): SCE marks if the flow sends ECT(0). Linux counts them with AccECN only."""
     echoed_marks: int | None = None
     """What the sender heard of CE marks over the whole run: `tcpi_delivered_ce`. With RFC 3168 feedback these are the
     segments that ACKs with ECE acknowledged."""

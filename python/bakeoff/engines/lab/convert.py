@@ -117,6 +117,12 @@ def series(*tsvs: Path) -> pl.DataFrame:
     return pl.concat(parts).sort(["kind", "name", "metric", "time"], maintain_order=True)
 
 
+def _received_ect1(source: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, int]:
+    """Segments that arrived as ECT(1), from their bytes, which Linux counts with AccECN only."""
+    count, mss = received.get("received_ect1_bytes"), source.get("mss")
+    return {"received_ect1": -(-count // mss)} if source.get("ecn") == "accecn" and count is not None and mss else {}
+
+
 def without_clocks(frame: pl.DataFrame) -> pl.DataFrame:
     """`transit`, which holds the difference of two machines' clocks, as `delay_variation`: less the run's smallest."""
     import polars as pl
@@ -146,6 +152,7 @@ def counters(
             **source,
             "received_bytes": received.get("received_bytes", 0),
             **({"received_ce": arrived[0]} if arrived else {}),
+            **_received_ect1(source, received),
             **({"objects": sent["objects"]} if "objects" in sent else {}),
             "rtt": {"n": 0},
         }
