@@ -56,7 +56,7 @@ def test_every_traced_variable_is_known_before_a_run(every_control):
         cc = every_control.run.named(flow).cc
         seen.setdefault(cc.partition(" ")[0].partition("@")[0], set()).add(metric.removeprefix("cc."))
     assert len(seen) > 8
-    bounds = {"inflight_hi", "inflight_lo", "ssthresh"}  # only while there is such a bound
+    bounds = {"inflight_hi", "inflight_lo", "bw_lo", "ssthresh"}  # only while there is such a bound
     for name, found in seen.items():
         assert found - bounds == set(variables(name)) - bounds, name
 

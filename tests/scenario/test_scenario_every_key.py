@@ -68,6 +68,14 @@ changes:
   - {at: 56s, interface: m2>s2, side: egress, handle: "1", set_class: {id: "1", words: rate 1mbit}}
   - {at: 57s, node: m1, replace: {shape: htb rate 1mbit, qdisc: pie}}
   - {at: 58s, node: m1, rtt: 10ms, direction: up}
+when:
+  - {name: hurt, flow: paced, state: cc.cwnd > 9 and time >= 1s, after: 1ms, for: 5ms, times: each, drop: every 3}
+  - {flow: paced, state: cc.state == loss, mark: next 5}
+  - {flow: paced, state: time > 1s, delay: 5ms}
+  - {flow: paced, state: time > 1s, for: 5ms, hold: true}
+  - {flow: paced, state: time > 1s, for: 5ms, rate: 5mbit, node: m1, direction: up}
+  - {flow: paced, state: time > 1s, for: 5ms, rtt: 5ms}
+  - {flow: paced, state: time > 1s, source: {rate: 5mbit, size: 1000B}}
 captures: [m1>m2]
 tools: {flows: iperf3, probes: irtt}
 measure: {steady_state: {window: 40s, ends: 2s before end}}

@@ -12,9 +12,9 @@ from scenario_texts import one, runs
 
 def test_the_examples_of_the_page_expand(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "scenario-language.md").read_text()
-    small, network, flows = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    small, network, flows, when = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert [run.run for run in runs(tmp_path, small)] == ["fq_codel", "pie ecn"]
-    assert len(one(tmp_path, "duration: 60s\n" + network + flows).flows) == 12
+    assert len(one(tmp_path, "duration: 60s\n" + network + flows + when).flows) == 12
 
 
 # The schema

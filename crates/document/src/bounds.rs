@@ -45,6 +45,8 @@ pub const VIDEO_S: RangeInclusive<f64> = 1e-3..=1e6;
 const MOST_NODES: usize = 2_048;
 /// Flows and probes together, and changes: they are counted in 16 bits.
 const MOST_TRAFFIC: usize = 65_535;
+/// Stimuli: all of a flow are looked at after each of its ACKs.
+const MOST_STIMULI: usize = 1_000;
 /// Objects of all short flows together: each is a connection.
 const MOST_OBJECTS: usize = 1_000_000;
 
@@ -139,11 +141,21 @@ pub fn check(run: &Run) -> Result<(), Refused> {
     for (i, change) in run.changes.iter().enumerate() {
         let place = format!("changes[{i}]");
         time(&format!("{place}.at_s"), change.at_s, &TIME_S)?;
-        if let Action::Link { rate_bps, delay_s, loss, .. } = &change.action {
-            rate_if_any(&format!("{place}.action.rate_bps"), *rate_bps)?;
-            time(&format!("{place}.action.delay_s"), delay_s.unwrap_or_default(), &DELAY_S)?;
-            probability(&format!("{place}.action.loss"), loss.unwrap_or_default())?;
-        }
+        action(&change.action, &place)?;
+    }
+    at_most("when", run.when.len(), MOST_STIMULI)?;
+    for (i, each) in run.when.iter().enumerate() {
+        each.check(&format!("when[{i}]"))?;
+    }
+    Ok(())
+}
+
+/// Checks what a change at `place` does.
+pub(crate) fn action(action: &Action, place: &str) -> Result<(), Refused> {
+    if let Action::Link { rate_bps, delay_s, loss, .. } = action {
+        rate_if_any(&format!("{place}.action.rate_bps"), *rate_bps)?;
+        time(&format!("{place}.action.delay_s"), delay_s.unwrap_or_default(), &DELAY_S)?;
+        probability(&format!("{place}.action.loss"), loss.unwrap_or_default())?;
     }
     Ok(())
 }
@@ -194,10 +206,14 @@ fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
     time(&format!("{place}.start_s"), flow.start_s, &TIME_S)?;
     time(&format!("{place}.stop_s"), flow.stop_s, &TIME_S)?;
     rate_if_any(&format!("{place}.max_pacing_rate_bps"), flow.max_pacing_rate_bps)?;
-    let place = format!("{place}.source");
+    source(&flow.source, &flow.transport, &format!("{place}.source"))
+}
+
+/// Checks a source at `place`; how many connections it has an object for each.
+pub(crate) fn source(source: &Source, transport: &str, place: &str) -> Result<usize, Refused> {
     let at = |key: &str| format!("{place}.{key}");
-    let written = if flow.transport == "udp" { DATAGRAM } else { WRITE };
-    match &flow.source {
+    let written = if transport == "udp" { DATAGRAM } else { WRITE };
+    match source {
         Source::Bulk => {}
         Source::Bytes { bytes } => within(&at("bytes"), *bytes, &BYTES)?,
         Source::Rate { rate_bps, size } => {

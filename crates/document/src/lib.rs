@@ -10,5 +10,6 @@ pub mod qdisc;
 pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod stimulus;
 pub mod tc;
 pub mod units;

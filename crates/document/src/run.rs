@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
 use crate::schema;
+use crate::stimulus::Stimulus;
 
 /// The version of this document's form.
 pub const FORMAT: u32 = 1;
@@ -73,6 +74,9 @@ pub struct Run {
     /// Changes at given times.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// What is done when senders come into a state. The simulator only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<Stimulus>,
     /// Captures of interfaces, as `node>peer`.
     #[serde(default)]
     pub captures: Vec<String>,

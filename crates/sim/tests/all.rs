@@ -18,6 +18,7 @@ mod machines;
 mod modules;
 mod offloads;
 mod sources;
+mod stimuli;
 mod tunnels;
 mod whole_runs;
 mod window_model;

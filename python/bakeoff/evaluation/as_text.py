@@ -155,7 +155,10 @@ def numbers(evaluation: Evaluation, each: Assessed) -> str:
     """What was found in a case: both numbers, or why there are none."""
     if each.crashed or each.cc is None:
         return each.verdict.why or "not measured"
-    return f"{number(each.cc)}, {evaluation.asked.baseline} {number(each.baseline) or 'not measured'}"
+    ours = number(each.cc)
+    if each.case.test is not None and each.case.test.variables:
+        return ours
+    return f"{ours}, {evaluation.asked.baseline} {number(each.baseline) or 'not measured'}"
 
 
 def _finding(evaluation: Evaluation, each: Assessed) -> list[str]:

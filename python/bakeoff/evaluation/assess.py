@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from bakeoff.claims.required_runs import calls_by_folder
 from bakeoff.claims.verdict import Ours, Verdict
 from bakeoff.errors import MeasureError
 from bakeoff.evaluation.battery import BASELINE
+from bakeoff.results import Result
 
 if TYPE_CHECKING:
     from bakeoff.claims.expression import Expression, Values
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from bakeoff.text.markup import Format
 
 NOT_APPLICABLE: Final = "does not apply"
+VOID: Final = "void"
 JUDGEMENT: Final = "needs judgement"
 WORDS: Final = (
-    verdict.HOLDS, verdict.NOT, verdict.UNDECIDED, NOT_APPLICABLE, JUDGEMENT, verdict.CANNOT, verdict.FAILED,
+    verdict.HOLDS, verdict.NOT, verdict.UNDECIDED, VOID, NOT_APPLICABLE, JUDGEMENT, verdict.CANNOT, verdict.FAILED,
 )  # fmt: skip
 MOST_FINDINGS: Final = 5
 _FRAME: Final = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+)')
@@ -148,10 +150,20 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
     paths, refused, failed = outcomes.paths, outcomes.refused, outcomes.failed
     undone = {**failed, **outcomes.left}
     assert made.case.test is not None
+    lacks = made.lacks or _untraced(made, paths)
+    if lacks is not None:
+        return Assessed(made.case, made.other, Verdict(NOT_APPLICABLE, f"it traces no '{lacks}'"))
+    made, void = _not_void(made, paths, values)
+    if void is not None:
+        return Assessed(made.case, made.other, void)
+    test = made.case.test
+    assert test is not None
     crash = next((failed[run.key] for run in made.runs[made.case.of] if run.key in failed), None)
     broken = any(run.key in failed for run in made.runs[BASELINE])
-    number = made.case.test.number
+    number = test.number
     ours, theirs = (_measured(number, made, seat, paths, values) for seat in (made.case.of, BASELINE))
+    if test.variables:
+        theirs = None
     path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
     if crash is not None:
         why = Verdict(verdict.NOT, reason(crash))
@@ -163,6 +175,39 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
     decided = verdict.decide(made.direction, paths, values, refused, undone).direction
     assert decided is not None
     return Assessed(made.case, made.other, decided, ours, theirs, False, broken, path)
+
+
+def _untraced(made: Seats, paths: Mapping[str, Path]) -> str | None:
+    """A variable that the case is about and that a run's trace lacks; None if there is none, or no run."""
+    wanted = made.case.test.variables if made.case.test else ()
+    path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
+    if not wanted or path is None:
+        return None
+    traced = {metric for _, _, metric in Result.read(path).trace_parts([f"cc.{name}" for name in wanted])}
+    return next((name for name in wanted if f"cc.{name}" not in traced), None)
+
+
+def _not_void(made: Seats, paths: Mapping[str, Path], values: Mapping[Path, Values]) -> tuple[Seats, Verdict | None]:
+    """The case without void seeds; a verdict if no other is left. One that failed or was not measured is not void."""
+    assert made.case.test is not None
+    unless = made.case.test.void_unless
+    if unless is None:
+        return made, None
+    keep = [
+        n
+        for n, run in enumerate(made.runs[made.case.of])
+        if run.key not in paths or _counts(unless, values[paths[run.key]])
+    ]
+    if not keep:
+        return made, Verdict(VOID, f"in no run: {unless.text}")
+    return replace(made, runs={seat: [runs[n] for n in keep] for seat, runs in made.runs.items()}), None
+
+
+def _counts(unless: Expression, values: Values) -> bool:
+    try:
+        return unless.truth(values)
+    except MeasureError:
+        return True
 
 
 def _measured(

@@ -75,6 +75,11 @@ class CaseText(Model):
     """Of queues: rate times the largest round trip, in packets of 1514 bytes; `BDP` in the words of a queue."""
     set: dict[str, Any] = Field(default_factory=dict)
     """Values of a catalog scenario that are replaced, as --set does."""
+    variables: list[Text] = Field(default_factory=list)
+    """Traced variables of the control without which the clause does not apply. The case then has no baseline, and
+    `direction` no `of`."""
+    void_unless: Text | None = None
+    """A predicate without `of`: the seeds in which it is false do not count, as a stimulus that never came."""
     applies: Text | None = None
     """A predicate without which the clause does not apply to a control."""
     number: Text | None = None
@@ -131,6 +136,8 @@ class Test:
     """What the number is."""
     better: Better
     """Which way `number` is better."""
+    variables: tuple[str, ...] = ()
+    void_unless: Expression | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +251,7 @@ def _test(text: CaseText, of: Kind, place: str) -> Test | None:
     if text.kind == "needs judgement":
         if text.question is None:
             raise EvaluationError(f"{place}: missing 'question'; expected what a reviewer must answer")
-        for key in ("scenario", "direction", "number", "applies", "shows", "better", "bdp"):
+        for key in ("scenario", "direction", "number", "applies", "shows", "better", "bdp", "void_unless"):
             if getattr(text, key) is not None:
                 raise EvaluationError(f"{place}.{key}: only valid of kind 'case', not of 'needs judgement'")
         return None
@@ -263,16 +270,22 @@ def _test(text: CaseText, of: Kind, place: str) -> Test | None:
     number = _expression(text.number, (), f"{place}.number")
     if number.unit == TRUTH or not number.calls:
         raise EvaluationError(f"{place}.number: '{text.number}'; expected a measure, such as goodput(1)")
-    direction = _statement(text.direction, of, text.holds, f"{place}.direction")
+    seats = () if text.variables else seats_of(of)
+    void = None if text.void_unless is None else _expression(text.void_unless, (), f"{place}.void_unless")
+    if void is not None and (void.unit != TRUTH or not void.calls):
+        raise EvaluationError(f"{place}.void_unless: '{text.void_unless}'; expected a comparison of measures")
+    direction = _statement(text.direction, of, seats, text.holds, f"{place}.direction")
     assert direction.direction is not None
     return Test(
         scenario=text.scenario,
         settings=text.set,
-        applies=None if text.applies is None else _statement(text.applies, of, "any", f"{place}.applies"),
+        applies=None if text.applies is None else _statement(text.applies, of, seats, "any", f"{place}.applies"),
         direction=direction,
         number=number,
         shows=text.shows or number.text,
         better=text.better or _better(number.root, direction.direction.root),
+        variables=tuple(text.variables),
+        void_unless=void,
     )
 
 
@@ -300,14 +313,15 @@ def _calls(node: Node) -> list[Call]:
     return [part.key for part in walk(node) if isinstance(part, Leaf) and isinstance(part.key, Call)]
 
 
-def _statement(text: str, of: Kind, holds: Starts, place: str) -> Statement:
-    expression = _expression(text, seats_of(of), place)
+def _statement(text: str, of: Kind, seats: Sequence[str], holds: Starts, place: str) -> Statement:
+    """A predicate over the runs in these seats; in none of them it is about the one of the control."""
+    expression = _expression(text, seats, place)
     if expression.unit != TRUTH or not expression.calls:
         example = f'jain(of="{of}") > 0.9'
         raise EvaluationError(f"{place}: '{text}'; expected a comparison of measures, such as {example}")
     return Statement(
         place=place,
-        runs=tuple(Wanted(seat, seat, {}) for seat in seats_of(of)),
+        runs=tuple(Wanted(seat, seat, {}) for seat in seats) or (Wanted(None, of, {}),),
         share=1.0,
         direction=expression,
         size=None,

@@ -12,6 +12,7 @@ from bakeoff.errors import BakeoffError, EvaluationError, MeasureError
 from bakeoff.evaluation.battery import BASELINE, CC, QDISC
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
+from bakeoff.scenario.cc_variables import variables
 from bakeoff.scenario.observe import observe
 from bakeoff.scenario.scenario import OWN, expand, from_document
 from bakeoff.scenario.settings import with_settings
@@ -19,6 +20,7 @@ from bakeoff.scenario.shipped import with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
 if TYPE_CHECKING:
+    from bakeoff.claims.claim import Statement
     from bakeoff.claims.expression import Call
     from bakeoff.evaluation.battery import Case, Kind, Test
     from bakeoff.scenario import Run
@@ -72,24 +74,31 @@ class Seats:
     case: Case
     other: str | None
     runs: dict[str, list[Run]]
-    """By the seat, `cc` or `qdisc` and `baseline`; the same ones if the baseline is evaluated."""
+    """By the seat, `cc` or `qdisc` and `baseline`; the same ones if the baseline is evaluated, or the case has none."""
+    lacks: str | None = None
+    """What the control does not trace that the case is about. There are no runs then."""
 
     @property
     def direction(self) -> RequiredRuns:
         """The runs as the predicate of the case needs them."""
         assert self.case.test is not None
-        return RequiredRuns(self.case.test.direction, self.runs)
+        return self._required(self.case.test.direction)
 
     @property
     def applies(self) -> RequiredRuns | None:
         """The runs as the condition of the case needs them."""
         assert self.case.test is not None
-        return None if self.case.test.applies is None else RequiredRuns(self.case.test.applies, self.runs)
+        return None if self.case.test.applies is None else self._required(self.case.test.applies)
+
+    def _required(self, statement: Statement) -> RequiredRuns:
+        of = self.case.of
+        return RequiredRuns(statement, {of: self.runs[of]} if statement.each else self.runs)
 
     def number_calls(self) -> list[Call]:
-        """What is measured of both seats for the report."""
+        """What is measured of both seats for the report, and whether a run is void."""
         assert self.case.test is not None
-        return self.case.test.number.calls
+        void = self.case.test.void_unless
+        return [*self.case.test.number.calls, *(void.calls if void else ())]
 
 
 def check_run(asked: Asked) -> Run:
@@ -129,9 +138,13 @@ def seats(cases: Sequence[Case], asked: Asked) -> list[Seats]:
 
 
 def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
+    traced = variables(asked.cc)
+    lacks = None if traced is None else next((name for name in test.variables if name not in traced), None)
+    if lacks is not None:
+        return [Seats(case, None, {CC: [], BASELINE: []}, lacks)]
     document, path = _document(case, test)
     seated: dict[str, str] = {case.of: _with_bdp(asked.subject, case.bdp)}
-    if asked.baseline != asked.subject:
+    if asked.baseline != asked.subject and not test.variables:
         seated[BASELINE] = _with_bdp(asked.baseline, case.bdp)
     others = list(dict.fromkeys(asked.against)) if case.takes_other else [None]
     axes: dict[str, Any] = {case.of: {seat: _escaped(words) for seat, words in seated.items()}}
@@ -196,7 +209,8 @@ def _traced(made: Seats) -> Seats:
     assert made.case.test is not None
     statements = [each for each in (made.case.test.direction, made.case.test.applies) if each is not None]
     calls = [call for each in statements for part in expressions(each) for call in part.calls]
-    if not any(CATALOGUE[call.measure].of_variable for call in [*calls, *made.number_calls()]):
+    needed = any(CATALOGUE[call.measure].of_variable for call in [*calls, *made.number_calls()])
+    if not needed and not made.case.test.variables:
         return made
     runs: Mapping[str, list[Run]] = {
         seat: [observe(run, trace=["cc"]) for run in several] for seat, several in made.runs.items()

@@ -40,6 +40,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "flow": "flow", "flows": "flows", "probe": "probe", "queue": "queue", "name": "delayed",
     "begin": "s", "end": "s", "smooth": "s", "hold": "s", "base": "s", "over": "s", "after": "s", "within": "s",
     "above": "s", "ratio": "1", "below": "1", "variable": "word", "stat": "word",
+    "when": "word", "by": "word", "spell": "1", "stimulus": "word",
 }  # fmt: skip
 """By the name of the function's parameter."""
 
@@ -132,8 +133,8 @@ class Measure:
 
     @cached_property
     def of_variable(self) -> bool:
-        """Whether a call names a variable of the flow's congestion control, so that the measure is several numbers."""
-        return any(each.name == "variable" for each in self.parameters)
+        """Whether a call names variables of the flow's congestion control, so that the measure is several numbers."""
+        return any(each.name in ("variable", "when") for each in self.parameters)
 
     @property
     def signature(self) -> str:

@@ -107,6 +107,13 @@ class TunnelDirection(Record, frozen=True, kw_only=True):
     sent: Count | None = None
 
 
+class Stimulus(Record, frozen=True, kw_only=True):
+    """What a stimulus did: when its effect began, and to how many packets it did something."""
+
+    fired_s: list[Seconds]
+    packets: Count
+
+
 class Counters(Record, frozen=True, kw_only=True):
     """All counters of a run."""
 
@@ -115,6 +122,7 @@ class Counters(Record, frozen=True, kw_only=True):
     probes: dict[str, Probe] = msgspec.field(default_factory=dict)
     tunnels: dict[str, dict[str, TunnelDirection]] = msgspec.field(default_factory=dict)
     """By the tunnel's name, then by `sender>receiver`."""
+    stimuli: dict[str, Stimulus] = msgspec.field(default_factory=dict)
     conservation: Conservation | None = None
     """Only of an engine that sees single packets and ACKs."""
 

@@ -70,6 +70,36 @@ def resolve_changes(
     return done
 
 
+def for_a_while(
+    doc: Document, spec: ChangeSpec, interfaces: list[Interface], place: str
+) -> tuple[list[tuple[End, Action]], list[tuple[End, Action]]]:
+    """What sets the rate or the round-trip time of `spec`, and what sets it back to that of the document."""
+    if spec.rtt is not None:
+        own = spec.model_copy(update={"rtt": doc.network.rtt})
+        return _new_rtt(doc, spec, interfaces, place), _new_rtt(doc, own, interfaces, place)
+    standing = {end: lane for node_lanes in _lanes_by_node(doc).values() for end, lane in node_lanes}
+    begin = _at_bottleneck(doc, spec, "rate", dict(standing), place)
+    back = []
+    for end, _ in begin:
+        as_before = spec.model_copy(update={"rate": _rate(standing[end], place)})
+        back.append((end, _change_lane(as_before, standing[end], place)[0]))
+    return begin, back
+
+
+def _rate(lane: Lane, place: str) -> int:
+    """The rate that a lane is shaped to."""
+    if lane.rate is not None:
+        return lane.rate
+    words = lane.shape or lane.qdisc or ""
+    rate = tc.value(words, "rate" if lane.shape is not None else "bandwidth")
+    if rate is None:
+        raise DocumentError(place, f"'{words}' has no rate to go back to; expected a bottleneck with 'rate'")
+    try:
+        return units.parse_rate(rate)
+    except ValueError as error:
+        raise DocumentError(place, f"'{words}': {error}") from None
+
+
 def _lanes_by_node(doc: Document) -> dict[str, list[tuple[End, Lane]]]:
     by_node = {}
     for bottleneck in doc.network.bottleneck:

@@ -3,7 +3,7 @@
 Here is what can be said and how it is checked word by word; what it means for a network is in `dumbbell` and `resolve`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -37,6 +37,7 @@ from bakeoff.scenario.units import parse_size, parse_time
 Written = Annotated[PositiveSize, bounded(parse_size, most="1GB")]
 VideoTime = Annotated[Time, bounded(parse_time, least="1ms", most="1000000s")]
 """Bytes that an application writes at once."""
+_TAKEN: Final = r"^(every|next) [1-9][0-9]{0,3}$"
 
 
 class Hosts(Model):
@@ -263,6 +264,52 @@ class ChangeSpec(Model):
     """New properties of the link behind the interface."""
 
 
+def _in_place(value: object) -> object:
+    return "none" if value == "none" else _source(value)
+
+
+class StimulusSpec(Model):
+    """What is done to a flow when its sender comes into a state; one of drop, mark, delay, hold, rate, rtt, source.
+
+    The simulator only.
+    """
+
+    name: Name = ""
+    """Unique; what is done if absent: `drop`."""
+    flow: str | None = None
+    """Its name; may be absent if there is one flow."""
+    state: str
+    """`cc.mode == probe_bw and cc.in_flight > 100`: traced variables, or `time`. It happens when an ACK or a timeout
+    makes all true."""
+    after: Time = 0.0
+    """So much later."""
+    for_: PositiveTime | None = Field(default=None, alias="for")
+    """How long; to the end of the run if absent."""
+    times: Literal["once", "each"] = "once"
+    """The first time, or each time."""
+    drop: str | None = Field(default=None, pattern=_TAKEN)
+    """Of the packets with data sent meanwhile: `every 10`, `next 3`."""
+    mark: str | None = Field(default=None, pattern=_TAKEN)
+    """The same for CE."""
+    delay: LinkDelay | None = None
+    """What is sent meanwhile arrives later, and is overtaken."""
+    hold: bool = False
+    """What is sent meanwhile arrives at the end of it, in order."""
+    rate: PositiveRate | None = None
+    """Rate of the bottleneck's shaper."""
+    rtt: Time | None = None
+    """Base round-trip time."""
+    node: str | None = None
+    """With `rate` and `rtt`: as for a change."""
+    direction: Direction = "both"
+    """With `rate` and `rtt`: as for a change."""
+    source: Annotated[
+        Literal["none"] | Source | None,
+        BeforeValidator(_in_place, json_schema_input_type=Literal["bulk", "none"] | Source),
+    ] = None
+    """What the application offers meanwhile. What it wrote and TCP did not send is dropped."""
+
+
 class Tools(Model):
     """Traffic tools that real engines use instead of their own agent; what they measure is taken over."""
 
@@ -391,6 +438,8 @@ class Document(Model):
     probes: list[ProbeSpec] = Field(default_factory=list)
     changes: list[ChangeSpec] = Field(default_factory=list)
     """What changes during the run."""
+    when: list[StimulusSpec] = Field(default_factory=list)
+    """What is done when senders come into a state."""
     captures: list[End] = Field(default_factory=list)
     """Interfaces to capture packets at, as `node>peer`."""
     tools: Tools | None = None

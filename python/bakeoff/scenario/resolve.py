@@ -9,17 +9,19 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
-from bakeoff.scenario import bounds, cc_words, short
+from bakeoff.scenario import bounds, cc_words
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.error import DocumentError, did_you_mean
-from bakeoff.scenario.language import Document, FlowSpec, ProbeSpec, Source
+from bakeoff.scenario.language import Document, FlowSpec, ProbeSpec
 from bakeoff.scenario.machines import machine
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, loss, outages
 from bakeoff.scenario.programs import made, resolve_programs
+from bakeoff.scenario.sources import source
+from bakeoff.scenario.stimuli import resolve_stimuli
 from bakeoff.scenario.window import window
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
@@ -72,6 +74,7 @@ def resolve(
             )
         raise DocumentError("flows", "empty; expected a flow, or a program ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
+    when = resolve_stimuli(doc, [flow for _, flow in flows], interfaces)
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows), interfaces, _end(doc))
     start, stop = window(doc.measure, doc.duration, sample_interval_s, written_s)
     return resolved.Run(
@@ -93,6 +96,7 @@ def resolve(
             change.model_copy(update={"at_s": _at(doc, change.at_s)})
             for change in sorted(changes, key=lambda change: change.at_s)
         ],
+        when=when,
         captures=_captures(doc, known),
         tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         programs=programs,
@@ -382,7 +386,7 @@ def _flows(
                 dscp=spec.dscp,
                 start_s=_at(doc, start),
                 stop_s=_at(doc, stop),
-                source=_source(spec.source, seed, spec.name),
+                source=source(spec.source, seed, spec.name),
                 max_pacing_rate_bps=spec.max_pacing_rate,
                 tunnel=_tunnel(spec.tunnel, tunnels, place),
             )
@@ -396,22 +400,6 @@ def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str
         near = did_you_mean(name, names) if names else "; the network has no 'tunnels'"
         raise DocumentError(f"{place}.tunnel", f"'{name}': unknown tunnel{near}")
     return name
-
-
-def _source(source: Source, seed: int, name: str) -> resolved.Source:
-    if source.bytes is not None:
-        return resolved.Bytes(bytes=source.bytes)
-    if source.rate is not None:
-        return resolved.ConstantRate(rate_bps=source.rate, size=source.size)
-    if source.periodic is not None:
-        burst = source.periodic
-        return resolved.Periodic(size=burst.size, count=burst.count, every_s=burst.every)
-    if source.short is not None:
-        return resolved.Short(objects=short.objects(seed, name, source.short))
-    if source.video is not None:
-        video = source.video
-        return resolved.Video(rates_bps=sorted(video.rates), segment_s=video.segment, buffer_s=video.buffer)
-    return resolved.Bulk()
 
 
 def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], taken: set[str]) -> list[resolved.Probe]:

@@ -32,6 +32,7 @@ VideoSeconds = Annotated[float, Field(ge=1e-3, le=1e6)]
 PayloadBytes = Annotated[int, Field(ge=1, le=10**15)]
 Write = Annotated[int, Field(ge=1, le=10**9)]
 """Bytes of one write, or of one datagram."""
+Burst = Annotated[int, Field(ge=1, le=10_000)]
 Dscp = Annotated[int, Field(ge=0, le=63)]
 I64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 U32 = Annotated[int, Field(ge=0, lt=2**32)]
@@ -239,7 +240,7 @@ class Periodic(Part):
 
     kind: Literal["periodic"] = "periodic"
     size: Write
-    count: Annotated[int, Field(ge=1, le=10_000)]
+    count: Burst
     every_s: Every
 
 
@@ -350,6 +351,81 @@ class Change(Part):
     action: Action
 
 
+class Term(Part):
+    """A comparison of a traced variable (`cc.cwnd`), or of `time` in seconds, with a number."""
+
+    variable: str
+    is_: Literal["eq", "ne", "lt", "le", "gt", "ge"] = Field(validation_alias="is", serialization_alias="is")
+    value: float
+
+
+class Drop(Sparse):
+    """Each `every`-th packet is lost, at most `most` of them."""
+
+    kind: Literal["drop"] = "drop"
+    every: Burst
+    most: Burst | None = None
+
+
+class Mark(Sparse):
+    """The same of CE."""
+
+    kind: Literal["mark"] = "mark"
+    every: Burst
+    most: Burst | None = None
+
+
+class DelayPackets(Part):
+    """Packets arrive later by `delay_s`."""
+
+    kind: Literal["delay"] = "delay"
+    delay_s: Delay
+
+
+class Hold(Part):
+    """Packets arrive when the effect ends."""
+
+    kind: Literal["hold"] = "hold"
+
+
+class ChangeSource(Part):
+    """The application has another source; None: it writes nothing."""
+
+    kind: Literal["source"] = "source"
+    source: Source | None = None
+
+
+class Placed(Part):
+    """A change of the interface of `node` towards `peer`."""
+
+    node: str
+    peer: str
+    action: Action
+
+
+class ChangeNetwork(Part):
+    """The network changes when the effect begins, and when it ends."""
+
+    kind: Literal["change"] = "change"
+    begin: list[Placed]
+    end: list[Placed] = Field(default_factory=list)
+
+
+Effect = Annotated[Drop | Mark | DelayPackets | Hold | ChangeSource | ChangeNetwork, Field(discriminator="kind")]
+
+
+class Stimulus(Sparse):
+    """What is done to a flow when its sender comes into a state."""
+
+    name: str
+    flow: str
+    state: list[Term]
+    after_s: Seconds = 0
+    for_s: Seconds | None = None
+    each: bool = False
+    effect: Effect
+
+
 class Tools(Sparse):
     """Traffic tools that real engines use instead of their own agent."""
 
@@ -391,7 +467,7 @@ class Hints(Part):
 class Run(Grown):
     """One run."""
 
-    _later: ClassVar = ("tools", "programs", "trace")
+    _later: ClassVar = ("tools", "programs", "trace", "when")
 
     format: Literal[1] = FORMAT
     suite: str
@@ -409,6 +485,7 @@ class Run(Grown):
     flows: list[Flow]
     probes: list[Probe] = Field(default_factory=list)
     changes: list[Change] = Field(default_factory=list)
+    when: list[Stimulus] = Field(default_factory=list)
     captures: list[str] = Field(default_factory=list)
     tools: Tools | None = None
     programs: list[Program] = Field(default_factory=list)

@@ -24,8 +24,16 @@ struct Counters<'a> {
     flows: Flows<'a>,
     probes: BTreeMap<&'a str, ProbeCounters>,
     queues: BTreeMap<String, QueueCounters<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    stimuli: BTreeMap<&'a str, StimulusCounters>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tunnels: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize)]
+struct StimulusCounters {
+    fired_s: Vec<f64>,
+    packets: u64,
 }
 
 #[derive(Serialize)]
@@ -162,8 +170,18 @@ pub(super) fn counters(sim: &Sim) -> Result<String, serde_json::Error> {
             .into_iter()
             .map(|(name, queue)| (name, of_queue(queue, &names, &order)))
             .collect(),
+        stimuli: stimuli(sim),
         tunnels: (!sim.tunnels.is_empty()).then(|| sim.tunnels.counters(&sim.graph).0),
     })
+}
+
+fn stimuli(sim: &Sim) -> BTreeMap<&str, StimulusCounters> {
+    let Some(observer) = &sim.observer else { return BTreeMap::new() };
+    let counted = observer.stimuli.record().map(|(fired, packets)| StimulusCounters {
+        fired_s: fired.iter().map(|at| at.as_secs_f64()).collect(),
+        packets,
+    });
+    sim.run.when.iter().map(|stimulus| stimulus.name.as_str()).zip(counted).collect()
 }
 
 /// Every queue of the network with its name.

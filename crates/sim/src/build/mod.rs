@@ -13,7 +13,7 @@ use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::Registry;
 use crate::endpoint::connection::{Exit, Host, Place};
-use crate::endpoint::flow::Flow;
+use crate::endpoint::flow::{Application, Flow};
 use crate::endpoint::probe::ProbeState;
 use crate::network::capturing;
 use crate::network::graph::Graph;
@@ -34,6 +34,7 @@ use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::Sysctl;
 use bakeoff_document::bounds::{self, within};
 use bakeoff_document::run::{self, Action, FORMAT, Mangle, Node, Run};
+use bakeoff_document::stimulus::Effect;
 
 /// Reads a resolved run.
 ///
@@ -102,15 +103,17 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
-        let changed = check_change(&run, &graph, i, change)?;
+        let ends = [&change.node, &change.peer];
+        let changed = check_change(&run, &graph, ends, &change.action, &format!("changes[{i}]"))?;
         interfaces[changed].changes = true;
         interfaces[changed].ingress_changes |= change.action.side() == Some("ingress");
     }
+    let stimulated = stimulated(&run, &graph, &flows, &mut interfaces)?;
     let traffic: Vec<[u16; 2]> =
         flows.iter().map(|f| f.nodes).chain(probes.iter().map(ProbeState::nodes)).collect();
     capturing::open(&run, &graph, &mut interfaces, &traffic)?;
     let hops = InstantHops::new(&graph, &interfaces);
-    Ok(Sim::new(run, Parts { graph, interfaces, hops, flows, probes, tunnels, charges }))
+    Ok(Sim::new(run, Parts { graph, interfaces, hops, flows, probes, tunnels, charges, stimulated }))
 }
 
 /// How the packets of a flow between `nodes`, which is the given entry in the table of traffic, leave the first of them.
@@ -310,16 +313,57 @@ fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, 
     Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn.unwrap_or_default() })
 }
 
-/// The interface that a change is made to.
-fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<usize, Refused> {
-    let place = format!("changes[{index}]");
-    let i = graph.interface(&change.node, &change.peer, &place)?;
-    if let Some(side) = change.action.side()
+/// Checks the stimuli, whose changes it notes at their interfaces; of each the number of its flow.
+fn stimulated(
+    run: &Run,
+    graph: &Graph,
+    flows: &[Flow],
+    interfaces: &mut [Interface],
+) -> Result<Vec<usize>, Refused> {
+    let mut names = BTreeSet::new();
+    let mut found = Vec::new();
+    for (n, stimulus) in run.when.iter().enumerate() {
+        let place = format!("when[{n}]");
+        if !names.insert(&stimulus.name) {
+            return Err(Refused(format!("{place}.name: duplicate name '{}'", stimulus.name)));
+        }
+        let Some(f) = flows.iter().position(|flow| flow.spec.name == stimulus.flow) else {
+            return Err(Refused(format!("{place}.flow: unknown flow '{}'", stimulus.flow)));
+        };
+        let takes = match flows[f].application {
+            Application::Bulk(_) => true,
+            Application::Video(_) => !matches!(stimulus.effect, Effect::Source { .. }),
+            Application::Short(_) | Application::Datagrams(_) => false,
+        };
+        if !takes {
+            let expected = "expected a flow with one TCP connection, and for 'source' no video";
+            return Err(Refused(format!("{place}.flow: '{}'; {expected}", stimulus.flow)));
+        }
+        for (place, change) in stimulus.changes(&place) {
+            let i = check_change(run, graph, [&change.node, &change.peer], &change.action, &place)?;
+            interfaces[i].changes = true;
+            interfaces[i].ingress_changes |= change.action.side() == Some("ingress");
+        }
+        found.push(f);
+    }
+    Ok(found)
+}
+
+/// The interface that a change at `place` is made to.
+fn check_change(
+    run: &Run,
+    graph: &Graph,
+    [node, peer]: [&String; 2],
+    action: &Action,
+    place: &str,
+) -> Result<usize, Refused> {
+    let i = graph.interface(node, peer, place)?;
+    if let Some(side) = action.side()
         && !["egress", "ingress"].contains(&side)
     {
         return Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")));
     }
-    if let Action::Link { rate_bps: Some(_), .. } = &change.action {
+    if let Action::Link { rate_bps: Some(_), .. } = action {
         let features = &run.links[i / 2].features;
         if let Some(name) = ["multipath", "trace"].into_iter().find(|name| features.contains_key(*name)) {
             return Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")));

@@ -91,7 +91,13 @@ pub fn simulate_until(
     let counters = counters(&sim).map_err(|e| SimError::Broken(format!("counters: {e}")))?;
     let teardown = teardown(&sim);
     let captures = captures(&mut sim);
-    let trace = sim.trace.take().map(Trace::finish).transpose().map_err(|error| sim.no_memory(&error))?;
+    let trace = sim
+        .observer
+        .as_mut()
+        .and_then(|o| o.trace.take())
+        .map(Trace::finish)
+        .transpose()
+        .map_err(|error| sim.no_memory(&error))?;
     Ok(Outcome { series: sim.take_series()?, counters, setup, teardown, captures, trace })
 }
 

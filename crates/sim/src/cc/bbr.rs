@@ -442,12 +442,26 @@ impl CongestionControl for Bbr {
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {
+        // As those of bbr3: up, down, cruise.
+        let phase = match CYCLE[self.phase] {
+            gain if gain > UNIT => 0_u8,
+            gain if gain < UNIT => 1,
+            _ => 2,
+        };
         vec![
             ("mode", f64::from(self.mode as u8)),
+            ("phase", f64::from(phase)),
             ("bw", self.bw() as f64 / bandwidth::BW_UNIT as f64 * 1e6),
             ("min_rtt_us", self.min_rtt_us as f64),
             ("pacing_gain", self.pacing_gain as f64 / UNIT as f64),
             ("policed", f64::from(u8::from(self.policer.bw().is_some()))),
+            ("cwnd_gain", self.cwnd_gain as f64 / UNIT as f64),
+            ("max_bw", self.max_bw.get() as f64 / bandwidth::BW_UNIT as f64 * 1e6),
+            ("rounds", self.rounds as f64),
+            ("full_bw_rounds", f64::from(self.full_bw_rounds)),
+            ("full_bw_reached", f64::from(u8::from(self.full_bw_reached))),
+            ("extra_acked", f64::from(self.aggregation.cwnd(u64::MAX))),
+            ("idle_restart", f64::from(u8::from(self.idle_restart))),
         ]
     }
 }

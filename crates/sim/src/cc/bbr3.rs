@@ -583,7 +583,19 @@ impl CongestionControl for Bbr3 {
             ("bw", self.bw() as f64 / bandwidth::BW_UNIT as f64 * 1e6),
             ("min_rtt_us", self.min_rtt_us as f64),
             ("pacing_gain", self.pacing_gain as f64 / UNIT as f64),
+            ("cwnd_gain", self.cwnd_gain as f64 / UNIT as f64),
+            ("max_bw", self.bounds.max_bw() as f64 / bandwidth::BW_UNIT as f64 * 1e6),
+            ("rounds", self.rounds as f64),
+            ("full_bw_rounds", f64::from(self.full_bw_rounds)),
+            ("full_bw_now", f64::from(u8::from(self.full_bw_now))),
+            ("full_bw_reached", f64::from(u8::from(self.full_bw_reached))),
+            ("extra_acked", f64::from(self.extra_cwnd(u64::MAX))),
+            ("idle_restart", f64::from(u8::from(self.idle_restart))),
+            ("probe_too_high", f64::from(u8::from(self.cycle.prev_probe_too_high))),
         ];
+        if self.bounds.bw_lo != u64::MAX {
+            values.push(("bw_lo", self.bounds.bw_lo as f64 / bandwidth::BW_UNIT as f64 * 1e6));
+        }
         let bounds = [("inflight_hi", self.bounds.inflight_hi), ("inflight_lo", self.bounds.inflight_lo)];
         values
             .extend(bounds.into_iter().filter(|b| b.1 != NONE).map(|(name, bound)| (name, f64::from(bound))));

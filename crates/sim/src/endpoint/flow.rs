@@ -292,6 +292,18 @@ impl Flow {
         }
     }
 
+    /// The application has another source from now on; what it wrote and TCP did not send is dropped.
+    pub fn change_source(&mut self, source: Source) {
+        self.spec.source = source;
+        if let Application::Bulk(bulk) = &mut self.application
+            && let Some(sender) = bulk.connection.sender.as_mut()
+        {
+            sender.close();
+            bulk.written = sender.write_seq();
+            bulk.next_write = None;
+        }
+    }
+
     /// Packets sent so far.
     pub fn sent_packets(&self) -> u64 {
         match &self.application {
@@ -393,6 +405,10 @@ impl Bulk {
             return None;
         }
         let due = self.next_write.unwrap_or(now);
+        if due > now {
+            // The source that called for this was replaced.
+            return None;
+        }
         let (bytes, next) = match source {
             Source::Bytes { bytes } => (*bytes, stop),
             _ => paced(source, due).unwrap_or((ENDLESS, stop)),

@@ -82,10 +82,16 @@ impl Flags {
     pub const CHARGED: Flags = Flags(1024);
     /// Push: the end of a write, of an object, or of an skb with several segments.
     pub const PSH: Flags = Flags(512);
+    /// Something may be done to it where it arrives; see [`crate::sim::stimuli`].
+    pub const STIMULATED: Flags = Flags(2048);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+    /// Whether a bit of `other` is set.
+    pub const fn any(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
     }
     /// Both sets of bits.
     pub const fn with(self, other: Flags) -> Flags {

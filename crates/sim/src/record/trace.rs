@@ -10,7 +10,17 @@ use crate::record::series::{Recorder, Series};
 use crate::tcp::sender::Sender;
 
 /// What every module has, in the order of its series; the module's own follow.
-pub const TRACE_METRICS: [&str; 5] = ["cc.cwnd", "cc.ssthresh", "cc.srtt", "cc.pacing_rate", "cc.state"];
+pub const TRACE_METRICS: [&str; 9] = [
+    "cc.cwnd",
+    "cc.ssthresh",
+    "cc.srtt",
+    "cc.pacing_rate",
+    "cc.state",
+    "cc.in_flight",
+    "cc.delivered",
+    "cc.lost",
+    "cc.app_limited",
+];
 
 /// What the run may ask for.
 pub const TRACES: [&str; 1] = ["cc"];
@@ -27,7 +37,22 @@ struct FlowTrace {
     first: u32,
     /// Series of the module's own metrics, in the order in which it first named them.
     own: Vec<(&'static str, u32)>,
-    rtos: u64,
+}
+
+/// What [`TRACE_METRICS`] name of a sender now.
+pub fn common(sender: &Sender) -> [Option<f64>; TRACE_METRICS.len()] {
+    let (info, sock) = (sender.info(), sender.sock());
+    [
+        Some(f64::from(info.cwnd)),
+        info.ssthresh.map(f64::from),
+        Some(info.srtt_s),
+        info.pacing_rate_bps,
+        Some(f64::from(sock.ca_state as u8)),
+        Some(f64::from(info.in_flight)),
+        Some(sock.delivered as f64),
+        Some(sock.lost as f64),
+        Some(f64::from(u8::from(sock.app_limited > 0))),
+    ]
 }
 
 impl Trace {
@@ -36,27 +61,15 @@ impl Trace {
         let mut recorder = Recorder::default();
         let flows = flows
             .iter()
-            .map(|name| FlowTrace {
-                first: recorder.register("flow", name, TRACE_METRICS),
-                own: Vec::new(),
-                rtos: 0,
-            })
+            .map(|name| FlowTrace { first: recorder.register("flow", name, TRACE_METRICS), own: Vec::new() })
             .collect();
         Trace { recorder, flows }
     }
 
-    /// Flow number `f`, called `name`, has handled an ACK.
+    /// Flow number `f`, called `name`, has handled an ACK or a timeout.
     pub fn acked(&mut self, f: usize, name: &str, sender: &Sender, now: Time) {
         let flow = &mut self.flows[f];
-        let info = sender.info();
-        let values = [
-            Some(f64::from(info.cwnd)),
-            info.ssthresh.map(f64::from),
-            Some(info.srtt_s),
-            info.pacing_rate_bps,
-            Some(f64::from(sender.sock().ca_state as u8)),
-        ];
-        for (series, value) in (flow.first..).zip(values) {
+        for (series, value) in (flow.first..).zip(common(sender)) {
             if let Some(value) = value {
                 self.recorder.push(now, series, value);
             }
@@ -69,14 +82,6 @@ impl Trace {
                 series
             });
             self.recorder.push(now, series, value);
-        }
-        flow.rtos = sender.counters.rtos;
-    }
-
-    /// One of the sender's timers ran: of interest if it was the retransmission timeout.
-    pub fn timer_ran(&mut self, f: usize, name: &str, sender: &Sender, now: Time) {
-        if sender.counters.rtos != self.flows[f].rtos {
-            self.acked(f, name, sender, now);
         }
     }
 

@@ -18,10 +18,23 @@ impl Sim {
     /// What tc would refuse.
     pub(crate) fn change(&mut self, index: usize) -> Result<(), Refused> {
         let change = self.run.changes[index].clone();
-        let place = format!("changes[{index}]");
-        let i = self.graph.interface(&change.node, &change.peer, &place)?;
+        self.apply(&change.node, &change.peer, &change.action, &format!("changes[{index}]"))
+    }
+
+    /// Applies the change at `place` to the interface of `node` towards `peer`.
+    ///
+    /// # Errors
+    /// What tc would refuse.
+    pub(super) fn apply(
+        &mut self,
+        node: &str,
+        peer: &str,
+        action: &Action,
+        place: &str,
+    ) -> Result<(), Refused> {
+        let i = self.graph.interface(node, peer, place)?;
         let now = self.now();
-        match &change.action {
+        match action {
             Action::Link { rate_bps, delay_s, loss, up } => {
                 let wire = &mut self.interfaces[i].wire;
                 wire.rate = rate_bps.map(Rate).or(wire.rate);
@@ -30,11 +43,11 @@ impl Sim {
                 wire.up = up.unwrap_or(wire.up);
             }
             Action::ClassChange { side, id, class } => {
-                let queue = self.side(i, side, &place)?;
+                let queue = self.side(i, side, place)?;
                 queue.change_class(id, class).map_err(|e| Refused(format!("{place}: {e}")))?;
             }
             Action::QdiscChange { side, handle, qdisc } => {
-                let queue = self.side(i, side, &place)?;
+                let queue = self.side(i, side, place)?;
                 let mut result = Ok(());
                 if !queue.at(handle, &mut |at| result = at.change(qdisc, now)) {
                     return Err(Refused(format!("{place}: no qdisc '{handle}'")));
@@ -49,7 +62,11 @@ impl Sim {
                     .chain(self.probes.iter().map(|p| p.spec.name.clone()))
                     .collect();
                 let node = &self.run.nodes[usize::from(self.graph.node_of[i])];
-                let name = format!("{}/{handle}@{index}", self.graph.egress_name(i));
+                let name = format!(
+                    "{}/{handle}@{}",
+                    self.graph.egress_name(i),
+                    place.trim_start_matches("changes[").trim_end_matches(']')
+                );
                 let made = env(
                     &self.run,
                     name,
@@ -59,8 +76,8 @@ impl Sim {
                     &self.charges,
                 );
                 let made = Env { replaced: Some(now), ..made };
-                let mut other = queue(&self.run, qdisc, &made, &place)?;
-                let queue = self.side(i, side, &place)?;
+                let mut other = queue(&self.run, qdisc, &made, place)?;
+                let queue = self.side(i, side, place)?;
                 if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
                     return Err(Refused(format!("{place}: no qdisc '{handle}'")));
                 }

@@ -44,9 +44,8 @@ impl Sim {
     #[expect(clippy::inline_always, reason = "early delivery is the end of most packets' way")]
     #[inline(always)]
     pub(super) fn hand_over(&mut self, node: u16, packet: &Packet) {
-        if packet.flags.has(Flags::CORRUPT) {
-            self.lost.add(packet.len);
-            return;
+        if packet.flags.any(Flags::CORRUPT.with(Flags::STIMULATED)) {
+            return self.deliver_unusual(node, packet);
         }
         self.delivered.add(packet.len);
         let now = self.now;
@@ -69,8 +68,8 @@ impl Sim {
             {
                 flow.rtts.record(Time::from_us(rtt_us));
             }
-            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-                trace.acked(f, &flow.spec.name, sender, now);
+            if self.observer.is_some() {
+                self.observe(f, true);
             }
         }
         if !self.out.is_empty() {
@@ -82,6 +81,27 @@ impl Sim {
             self.on_source_event(packet.flow);
         } else {
             self.arm_sender(packet.flow);
+        }
+    }
+
+    /// A packet that arrives broken, or to which something may be done.
+    #[cold]
+    #[inline(never)]
+    fn deliver_unusual(&mut self, node: u16, packet: &Packet) {
+        if packet.flags.has(Flags::CORRUPT) {
+            self.lost.add(packet.len);
+        } else {
+            self.stimulate(node, packet);
+        }
+    }
+
+    /// What `node` sends goes through tunnels, or may have something done to it.
+    #[cold]
+    #[inline(never)]
+    fn prepare(&mut self, node: u16, out: &mut [Packet]) {
+        self.tunnels.encapsulate(node, out);
+        if let Some(observer) = &self.observer {
+            observer.stimuli.tag(out);
         }
     }
 
@@ -120,8 +140,8 @@ impl Sim {
         // A reply that is delivered early could be answered before all is sent.
         self.early.sends(node, true);
         let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));
-        if !self.tunnels.is_empty() {
-            self.tunnels.encapsulate(node, &mut out);
+        if self.out_is_special {
+            self.prepare(node, &mut out);
         }
         self.sent.packets += out.len() as u64;
         // Most that leaves together goes to one destination.

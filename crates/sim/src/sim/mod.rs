@@ -7,11 +7,13 @@ mod hosts;
 mod media;
 mod sampling;
 mod spending;
+pub(crate) mod stimuli;
 mod timers;
 
 use self::fast_path::early::Early;
 use self::fast_path::instant::InstantHost;
 use self::fast_path::lanes::Lanes;
+use self::stimuli::{DUE, Observer, Stimuli};
 use self::timers::Armed;
 use crate::base::budget::Budget;
 use crate::base::count::Count;
@@ -62,6 +64,8 @@ pub struct Parts {
     pub tunnels: Tunnels,
     /// What hosts' queues give back.
     pub charges: Charges,
+    /// Of each stimulus the number of its flow.
+    pub stimulated: Vec<usize>,
 }
 
 /// A simulation.
@@ -85,8 +89,10 @@ pub struct Sim {
     pub tunnels: Tunnels,
     /// What hosts' queues give back.
     pub(crate) charges: Charges,
-    /// Internals of congestion controls, if the run asks for them.
-    pub trace: Option<Trace>,
+    /// What looks at senders, if the run asks for that.
+    pub(crate) observer: Option<Box<Observer>>,
+    /// Whether what hosts send goes through tunnels, or may have something done to it.
+    out_is_special: bool,
     /// What it may cost.
     pub budget: Budget,
     /// Whether the caller wants it to end.
@@ -128,7 +134,7 @@ pub struct Sim {
 impl Sim {
     /// Puts the parts together; see [`crate::build`].
     pub fn new(run: Run, parts: Parts) -> Sim {
-        let Parts { graph, interfaces, hops, flows, probes, tunnels, charges } = parts;
+        let Parts { graph, interfaces, hops, flows, probes, tunnels, charges, stimulated } = parts;
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
@@ -137,8 +143,13 @@ impl Sim {
             machines.clear();
         }
         let names: Vec<String> = flows.iter().map(|f| f.spec.name.clone()).collect();
+        let trace = (!run.trace.is_empty()).then(|| Trace::new(&names));
+        let stimuli = Stimuli::new(&run.when, &stimulated);
+        let out_is_special = !tunnels.is_empty() || !stimuli.is_empty();
+        let observes = trace.is_some() || !stimuli.is_empty();
         Sim {
-            trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
+            observer: observes.then(|| Box::new(Observer::new(trace, stimuli, n))),
+            out_is_special,
             run,
             lanes: Lanes::none(interfaces.len(), graph.names.len()),
             early: Early::default(),
@@ -322,7 +333,11 @@ impl Sim {
             }
             Event::Change(i) => {
                 self.close_horizon();
-                self.change(usize::from(i))?;
+                if i == DUE {
+                    self.do_stimuli()?;
+                } else {
+                    self.change(usize::from(i))?;
+                }
                 self.set_horizon();
             }
         }
@@ -365,6 +380,11 @@ impl Sim {
                 c.queued.add(packet.len);
             }
         }
+        if let Some(observer) = &self.observer {
+            let held = observer.stimuli.kept();
+            c.queued.packets += held.packets;
+            c.queued.bytes += held.bytes;
+        }
         c
     }
 
@@ -388,6 +408,11 @@ impl Sim {
             }
         }
         std::mem::take(&mut self.recorder).finish().map_err(|error| self.no_memory(&error))
+    }
+
+    /// Internals of congestion controls, if the run asks for them.
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.observer.as_ref()?.trace.as_ref()
     }
 
     /// The time reached.

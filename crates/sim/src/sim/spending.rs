@@ -12,7 +12,7 @@ use crate::record::trace::Trace;
 pub(super) const EVERY: u64 = 1 << 16;
 
 /// The most metrics that a trace has of an ACK.
-const OF_AN_ACK: usize = 16;
+const OF_AN_ACK: usize = 32;
 
 impl Sim {
     /// Looks at the budget, and whether the caller wants the run to end.
@@ -58,13 +58,14 @@ impl Sim {
     /// Room for what is recorded until the next look: a sample of everything, and what as many events give.
     fn reserve(&mut self) -> Result<(), TryReserveError> {
         self.recorder.reserve(EVERY as usize)?;
-        self.trace.as_mut().map_or(Ok(()), |trace| trace.reserve(OF_AN_ACK * EVERY as usize))
+        let trace = self.observer.as_mut().and_then(|observer| observer.trace.as_mut());
+        trace.map_or(Ok(()), |trace| trace.reserve(OF_AN_ACK * EVERY as usize))
     }
 
     /// What a run ends with that the system gives no more memory.
     pub(crate) fn no_memory(&self, error: &TryReserveError) -> Refused {
         let (now, end) = (self.now.as_secs_f64(), self.run.duration_s);
-        let bytes = self.recorder.bytes() + self.trace.as_ref().map_or(0, Trace::bytes);
+        let bytes = self.recorder.bytes() + self.trace().map_or(0, Trace::bytes);
         Refused(format!(
             "the run is ended at {now:.3} s of {end} s: the system gives no more memory ({error}), and {bytes} bytes are samples; change sample_interval_s, trace or duration_s"
         ))
@@ -94,7 +95,11 @@ impl Sim {
     /// Visits what takes memory as the run goes on: how many bytes, and, if that is asked for, what it is.
     fn for_each_kept(&self, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
         visit(self.recorder.bytes(), &|| "samples (sample_interval_s)".into());
-        if let Some(trace) = &self.trace {
+        if let Some(observer) = &self.observer {
+            let held = observer.stimuli.kept().packets * size_of::<Packet>() as u64;
+            visit(held, &|| "packets that stimuli hold (when)".into());
+        }
+        if let Some(trace) = self.trace() {
             visit(trace.bytes(), &|| "the trace of congestion controls (trace)".into());
         }
         for (i, probe) in self.probes.iter().enumerate() {

@@ -86,10 +86,10 @@ impl Sim {
         let i = usize::from(f);
         let flow = &mut self.flows[i];
         flow.on_sender_timer(self.now, &mut self.out);
-        if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-            trace.timer_ran(i, &flow.spec.name, sender, self.now);
-        }
         let node = flow.nodes[0];
+        if self.observer.is_some() {
+            self.observe(i, false);
+        }
         self.emit_all(node);
         self.arm_sender(f);
     }

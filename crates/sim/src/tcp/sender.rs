@@ -337,6 +337,11 @@ impl Sender {
         self.send_new(out);
     }
 
+    /// One past the last byte that the application has written or, of a source without end, will write.
+    pub fn write_seq(&self) -> u64 {
+        self.write_seq
+    }
+
     /// Whether all that was written is acknowledged.
     pub fn is_done(&self) -> bool {
         self.tp.snd_una >= self.write_seq

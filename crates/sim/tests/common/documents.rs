@@ -132,6 +132,25 @@ fn change(c: &mut Choices, ends: [&str; 2]) -> Value {
     json!({"at_s": c.of(&[0.02, 0.0, 0.1]), "node": ends[0], "peer": ends[1], "action": action})
 }
 
+fn stimulus(c: &mut Choices, i: usize, ends: [&str; 2]) -> Value {
+    let effect = match c.below(6) {
+        0 => json!({"kind": "drop", "every": c.of(&[1, 3, 10_000]), "most": c.of(&[None, Some(1)])}),
+        1 => json!({"kind": "mark", "every": c.of(&[1, 3]), "most": c.of(&[None, Some(1)])}),
+        2 => json!({"kind": "delay", "delay_s": c.of(&[0.0, 0.01, 1000.0])}),
+        3 => json!({"kind": "hold"}),
+        4 => json!({"kind": "source", "source": if c.once_in(3) { Value::Null } else { source(c) }}),
+        _ => {
+            let mut change = change(c, ends);
+            change.as_object_mut().map(|map| map.remove("at_s"));
+            json!({"kind": "change", "begin": [change], "end": if c.once_in(2) { json!([change]) } else { json!([]) }})
+        }
+    };
+    let variable = c.of(&["time", "cc.cwnd", "cc.in_flight", "cc.mode", "cc.state"]);
+    let term = json!({"variable": variable, "is": c.of(&["eq", "ne", "lt", "le", "gt", "ge"]), "value": c.of(&[0.0, 0.03, 2.0, 12.0])});
+    json!({"name": format!("s{i}"), "flow": "f0", "state": [term], "after_s": c.of(&[0.0, 0.01, 1e9]), "for_s": c.of(&[0.0, 0.02, 1e9]),
+           "each": c.once_in(2), "effect": effect})
+}
+
 fn node(c: &mut Choices, name: &str) -> Value {
     let kind = if name.starts_with('m') { c.of(&["bridge", "router"]) } else { "host" };
     let mut sysctls = Map::new();
@@ -237,13 +256,17 @@ pub fn document(c: &mut Choices) -> Value {
         let ends = c.of(&ends);
         change(c, ends)
     });
+    let when = c.some(2, |c, i| {
+        let ends = c.of(&ends);
+        stimulus(c, i, ends)
+    });
     let captures: Vec<String> = c.some(1, |c, _| {
         let [node, peer] = c.of(&ends);
         format!("{node}{}{peer}", c.of(&[">", "<"]))
     });
     json!({"format": 1, "suite": "s", "scenario": "s", "run": "r", "seed": c.of(&[1, 2, u64::MAX]), "duration_s": c.of(&[0.05, 0.1, 0.3]),
            "sample_interval_s": c.of(&[0.05, 0.001, 1e-4]), "window_s": [0.01, 0.3], "nodes": nodes, "links": links,
-           "interfaces": interfaces, "tunnels": tunnels, "flows": flows, "probes": probes, "changes": changes,
+           "interfaces": interfaces, "tunnels": tunnels, "flows": flows, "probes": probes, "changes": changes, "when": when,
            "captures": captures, "trace": if c.once_in(3) { json!(["cc"]) } else { json!([]) }})
 }
 

@@ -141,6 +141,10 @@ def refuse(run: Run) -> None:
     """RefusedError for what only the simulator has."""
     if run.trace:
         raise RefusedError(f"trace[0]: '{run.trace[0]}': not available on a kernel; expected --engine sim")
+    if run.when:
+        raise RefusedError(
+            f"when[0]: '{run.when[0].name}': the sender's state is not known on a kernel; expected --engine sim"
+        )
     for index, node in enumerate(run.nodes):
         for key in ("stall", "timer_slack_s", "receive_coalescing_s"):
             if getattr(node, key):

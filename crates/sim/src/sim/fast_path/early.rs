@@ -89,7 +89,7 @@ impl Sim {
         let only_answers = |flow: &Flow, node: u16| {
             let sends = flow.nodes[0] == node;
             matches!(flow.application, Application::Bulk(_))
-                && !(sends && (self.trace.is_some() || flow.is_controlled_from_outside()))
+                && !(sends && (self.observer.is_some() || flow.is_controlled_from_outside()))
         };
         let is_early_host = |i: &Interface, back: &Interface, node: u16| {
             let flows = &self.early.flows[usize::from(node)];
@@ -109,7 +109,9 @@ impl Sim {
             let node = self.graph.node_of[i ^ 1];
             is_early_host(&self.interfaces[i], &self.interfaces[i ^ 1], node).then_some(node)
         };
-        self.early.hosts = (0..self.interfaces.len()).map(host).collect();
+        // A stimulus may do anything to a host whenever a sender handles an ACK.
+        let none = !self.run.when.is_empty();
+        self.early.hosts = (0..self.interfaces.len()).map(|i| host(i).filter(|_| !none)).collect();
         for (i, interface) in self.interfaces.iter_mut().enumerate() {
             let early = self.early.hosts[i].is_some();
             interface.shortcuts.ends_lane =

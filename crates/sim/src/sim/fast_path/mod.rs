@@ -54,7 +54,7 @@
 //!
 //! The host must have one interface, which is a device, and at most 16 flows, all of them bulk TCP. Its cable must have no
 //! tunnel, capture, rule or timed change. A sending host must have no trace and no congestion control from outside the
-//! crate. SYNs are not delivered early. Nothing is delivered early at or after the next sample, timed change or end of
+//! crate, and the run no stimulus. SYNs are not delivered early. Nothing is delivered early at or after the next sample, timed change or end of
 //! the run (the horizon), or at or after the time at which an application on the host writes or stops. Nothing is
 //! delivered early while the host sends a burst: a reply to its first packet must not be processed before its last has
 //! left. Replies may be delivered early too, but only one level deep, or two directly connected hosts would recurse for
