@@ -362,9 +362,7 @@ def test_the_schema_takes_schedules():
 
 def test_the_example_of_the_page_runs(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "links.md").read_text()
-    first, example = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    made = resolved(tmp_path, "duration: 10s\nflows: [{name: a, cc: cubic}]\n" + first)
-    assert 20e6 < Result(made.to_json()).rate("a", 4, 10) < 50e6
+    [example] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     made = resolved(tmp_path, example)
     assert [sorted(link.features) for link in made.links] == [["half_duplex", "wifi"], ["docsis"], ["police"]]
     result = Result(made.to_json())
