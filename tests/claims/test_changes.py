@@ -88,3 +88,9 @@ def test_words(ours, theirs, unit, word, words):
     # 3, 5, 4 against 0: half = 4.3027 / sqrt(3) = 2.484. 40, 41, 39 against 10: 30 ± 2.484, with the old 40 ± 2.484.
     found = one(ours, theirs, "lower", unit)
     assert (found.word, found.words) == (word, words)
+
+
+def test_holm_never_falls():
+    # Twice p = 0.0202 as above: the smallest times 2, and the second, times 1, is no better than the first.
+    several = [change([103.0, 104.0, 105.0], [100.0] * 3, None, "higher") for _ in range(2)]
+    assert [each.corrected for each in corrected(several)] == [pytest.approx(2 * several[0].p)] * 2
