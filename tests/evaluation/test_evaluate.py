@@ -80,7 +80,7 @@ def test_every_battery_of_the_catalog_expands(name):
         assert set(each.runs) == {of, "baseline"}
         assert [run.seed for run in each.runs[of]] == [1, 2]
         first, other = each.runs[of][0], each.runs["baseline"][0]
-        compared = of == "cc" and not each.case.test.variables
+        compared = of == "cc" and not each.case.variables
         assert ({flow.cc for flow in first.flows} != {flow.cc for flow in other.flows}) == compared
         assert (first.interfaces != other.interfaces) == (of == "qdisc")
 

@@ -9,7 +9,7 @@ from bakeoff.claims.verdict import HOLDS, NOT
 from bakeoff.errors import EvaluationError
 from bakeoff.evaluation import battery
 from bakeoff.evaluation.as_text import record
-from bakeoff.evaluation.assess import NOT_APPLICABLE, VOID
+from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE, VOID
 
 CASES = """\
 battery: {name: mine, title: t, source: RFC 1}
@@ -85,6 +85,12 @@ def test_one_that_never_came_is_void_and_not_passed(judged):
 def test_a_control_that_does_not_trace_the_state_is_not_run(judged):
     case, found = judged("reno", CASES)
     assert (case.verdict.word, case.verdict.why, found.runs) == (NOT_APPLICABLE, "it traces no 'mode'", 0)
+
+
+def test_a_question_about_another_control_is_left_out(judged, tmp_path):
+    text = CASES[: CASES.index("    holds")] + "    kind: needs judgement\n    question: q\n"
+    assert judged("bbr", text)[0].verdict.word == JUDGEMENT
+    assert bakeoff.evaluate("reno", battery=["mine"], store="none", jobs=1).cases == []
 
 
 def test_a_control_in_python_is_run_to_see_what_it_traces(judged):

@@ -146,6 +146,7 @@ def plan(asked: Asked, execution: Execution) -> Plan:
         cases = battery.select(cases, asked.case)
     elif asked.quick:
         cases = [case for case in cases if case.quick or case.test is None]
+    cases = [case for case in cases if case.test is not None or case.lacking(asked.cc) is None]
     made = seats(_applying(cases, asked, execution), asked)
     runs = {run.key: run for each in made for several in each.runs.values() for run in several}
     can, refused = campaign.accepted(list(runs.values()), execution.engine)

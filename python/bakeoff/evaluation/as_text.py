@@ -156,7 +156,7 @@ def numbers(evaluation: Evaluation, each: Assessed) -> str:
     if each.crashed or each.cc is None:
         return each.verdict.why or "not measured"
     ours = number(each.cc)
-    if each.case.test is not None and each.case.test.variables:
+    if each.case.variables:
         return ours
     return f"{ours}, {evaluation.asked.baseline} {number(each.baseline) or 'not measured'}"
 

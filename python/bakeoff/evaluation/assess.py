@@ -162,7 +162,7 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
     broken = any(run.key in failed for run in made.runs[BASELINE])
     number = test.number
     ours, theirs = (_measured(number, made, seat, paths, values) for seat in (made.case.of, BASELINE))
-    if test.variables:
+    if made.case.variables:
         theirs = None
     path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
     if crash is not None:
@@ -179,7 +179,7 @@ def _one(made: Seats, values: Mapping[Path, Values], outcomes: Outcomes) -> Asse
 
 def _untraced(made: Seats, paths: Mapping[str, Path]) -> str | None:
     """A variable that the case is about and that a run's trace lacks; None if there is none, or no run."""
-    wanted = made.case.test.variables if made.case.test else ()
+    wanted = made.case.variables
     path = next((paths[run.key] for run in made.runs[made.case.of] if run.key in paths), None)
     if not wanted or path is None:
         return None

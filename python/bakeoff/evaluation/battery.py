@@ -20,6 +20,7 @@ from bakeoff.expressions.grammar import ExpressionError
 from bakeoff.expressions.nodes import TRUTH, Apply, Leaf, Node, walk
 from bakeoff.scenario import catalog
 from bakeoff.scenario import json_schema as scenario_schema
+from bakeoff.scenario.cc_variables import variables
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.network import Model
@@ -136,7 +137,6 @@ class Test:
     """What the number is."""
     better: Better
     """Which way `number` is better."""
-    variables: tuple[str, ...] = ()
     void_unless: Expression | None = None
 
 
@@ -158,6 +158,8 @@ class Case:
     limit: str
     because: str | None
     quick: bool
+    variables: tuple[str, ...] = ()
+    """What the control must trace; it then has no baseline."""
     bdp: int | None = None
     """The bandwidth-delay product of a queue's case [packets]."""
 
@@ -168,6 +170,11 @@ class Case:
             return False
         truths = {sends: applies.truth(dict.fromkeys(applies.calls, _ALL if sends else 0.0)) for sends in (False, True)}
         return not (all(truths.values()) if ect1 is None else truths[ect1])
+
+    def lacking(self, cc: str) -> str | None:
+        """A variable that the case is about and that the control is known not to trace; None if there is none."""
+        traced = variables(cc)
+        return None if traced is None else next((name for name in self.variables if name not in traced), None)
 
     @property
     def takes_other(self) -> bool:
@@ -243,6 +250,7 @@ def _case(text: CaseText, head: HeadText, place: str) -> Case:
         limit=text.limit,
         because=text.because,
         quick=text.quick,
+        variables=tuple(text.variables),
         bdp=text.bdp,
     )
 
@@ -284,7 +292,6 @@ def _test(text: CaseText, of: Kind, place: str) -> Test | None:
         number=number,
         shows=text.shows or number.text,
         better=text.better or _better(number.root, direction.direction.root),
-        variables=tuple(text.variables),
         void_unless=void,
     )
 

@@ -12,7 +12,6 @@ from bakeoff.errors import BakeoffError, EvaluationError, MeasureError
 from bakeoff.evaluation.battery import BASELINE, CC, QDISC
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
-from bakeoff.scenario.cc_variables import variables
 from bakeoff.scenario.observe import observe
 from bakeoff.scenario.scenario import OWN, expand, from_document
 from bakeoff.scenario.settings import with_settings
@@ -138,13 +137,12 @@ def seats(cases: Sequence[Case], asked: Asked) -> list[Seats]:
 
 
 def _of_case(case: Case, test: Test, asked: Asked) -> list[Seats]:
-    traced = variables(asked.cc)
-    lacks = None if traced is None else next((name for name in test.variables if name not in traced), None)
+    lacks = case.lacking(asked.cc)
     if lacks is not None:
         return [Seats(case, None, {CC: [], BASELINE: []}, lacks)]
     document, path = _document(case, test)
     seated: dict[str, str] = {case.of: _with_bdp(asked.subject, case.bdp)}
-    if asked.baseline != asked.subject and not test.variables:
+    if asked.baseline != asked.subject and not case.variables:
         seated[BASELINE] = _with_bdp(asked.baseline, case.bdp)
     others = list(dict.fromkeys(asked.against)) if case.takes_other else [None]
     axes: dict[str, Any] = {case.of: {seat: _escaped(words) for seat, words in seated.items()}}
@@ -210,7 +208,7 @@ def _traced(made: Seats) -> Seats:
     statements = [each for each in (made.case.test.direction, made.case.test.applies) if each is not None]
     calls = [call for each in statements for part in expressions(each) for call in part.calls]
     needed = any(CATALOGUE[call.measure].of_variable for call in [*calls, *made.number_calls()])
-    if not needed and not made.case.test.variables:
+    if not needed and not made.case.variables:
         return made
     runs: Mapping[str, list[Run]] = {
         seat: [observe(run, trace=["cc"]) for run in several] for seat, several in made.runs.items()
