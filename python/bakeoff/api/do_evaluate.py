@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from bakeoff import campaign, engines
+from bakeoff import campaign, engines, files
 from bakeoff.arguments import check
 from bakeoff.campaign.store import place
 from bakeoff.engines.patience import patience_s
 from bakeoff.errors import UsageError
 from bakeoff.evaluation import battery
+from bakeoff.evaluation.as_document import FILE
 from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
 from bakeoff.evaluation.codepoint import sends_ect1
 from bakeoff.evaluation.overdue import Unhurried
@@ -175,7 +176,7 @@ class Doing(Protocol):
 
 
 def evaluated(plan: Plan, root: Path, run: Doing | None = None) -> Evaluation:
-    """Do the runs with `run` (default: `campaign.run`), and decide the cases.
+    """Do the runs with `run` (default: `campaign.run`), decide the cases, and leave evaluation.json in `root`.
 
     With a time limit no run begins after three that took longer.
     """
@@ -190,7 +191,7 @@ def evaluated(plan: Plan, root: Path, run: Doing | None = None) -> Evaluation:
     paths = {each.key: each.path for each in done if each.key not in failed}
     engine = plan.execution.engine
     outcomes = Outcomes(paths, plan.refused, failed, queue.left if queue else {})
-    return Evaluation(
+    found = Evaluation(
         asked=plan.asked,
         engine=engine,
         cases=assess(plan.cases, plan.seats, outcomes, jobs),
@@ -199,6 +200,9 @@ def evaluated(plan: Plan, root: Path, run: Doing | None = None) -> Evaluation:
         wall_s=report.wall_s if report else 0.0,
         versions=engines.get(engine).versions(),
     )
+    if report:
+        files.write(root / FILE, found.text("json").encode())
+    return found
 
 
 def _run(runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None) -> Report:

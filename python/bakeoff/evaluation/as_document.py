@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.claims import changes
 from bakeoff.evaluation import as_text
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from bakeoff.claims.verdict import Ours
     from bakeoff.evaluation.assess import Assessed, Evaluation
     from bakeoff.text.markup import Format
+
+
+FILE: Final = "evaluation.json"
+"""The report in the results folder."""
 
 
 class Table(NamedTuple):

@@ -24,6 +24,8 @@ class Site:
     """Whether it has a page of engines or campaigns side by side."""
     camps: bool = False
     """Whether it has a page of SCE beside L4S."""
+    evaluations: bool = False
+    """Whether it has a page of evaluations."""
     downloads: bool = True
     """Whether samples, logs and captures lie beside the pages of runs."""
 

@@ -19,7 +19,7 @@ from bakeoff.campaign import signals
 from bakeoff.errors import BakeoffError, SiteError
 from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
-from bakeoff.site import camps, claims_page, compare_data, overview, run_page, side_by_side
+from bakeoff.site import camps, claims_page, compare_data, evaluations, overview, run_page, side_by_side
 from bakeoff.site.pages import Site
 from bakeoff.version import commit, version
 
@@ -100,7 +100,8 @@ def _fill(
 ) -> list[str]:
     sides = side_by_side.gather(contents)
     matrices = camps.gather(contents)
-    site = replace(site, sides=sides is not None, camps=bool(matrices))
+    evaluated = evaluations.gather(contents)
+    site = replace(site, sides=sides is not None, camps=bool(matrices), evaluations=bool(evaluated))
     write_assets(folder / "assets")
     broken = _write_runs(contents.pages, folder, site, jobs, tell)
     (folder / "data").mkdir()
@@ -112,6 +113,8 @@ def _fill(
         (folder / "sides.html").write_text(side_by_side.render(sides, site), encoding="utf-8")
     if matrices:
         (folder / "camps.html").write_text(camps.render(matrices, site), encoding="utf-8")
+    if evaluated:
+        (folder / "evaluations.html").write_text(evaluations.render(evaluated, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
     return broken
 
