@@ -52,6 +52,21 @@ class Nan(Reno):
 class Never(Reno):
     def ssthresh(self, sk):
         return sk.snd_cwnd
+
+
+class Half(Reno):
+    def ssthresh(self, sk):
+        return 2.5
+
+
+class Unmade(Reno):
+    def __init__(self, beta=0.5):
+        1 // 0
+
+
+class Misspelt(Reno):
+    def pkts_ackd(self, sk, acked, rtt_us):
+        pass
 """
 
 
@@ -259,6 +274,34 @@ def test_an_error_that_is_no_exception_of_a_hook_stays():
     assert reason("took longer than 60 s\nand was ended") == "took longer than 60 s and was ended"
 
 
+def test_the_words_of_an_exception_are_whole_and_not_endless():
+    frame = 'mine.yaml: run: Mine.init failed\n  File "/a/mine.py", line 7, in init\n    raise E(x)\n'
+    assert reason(f"{frame}E2: the filter is\nempty: 3") == "mine.py:7: E2: the filter is empty: 3"
+    assert reason(f"{frame}E2: {'x' * 5000}") == f"mine.py:7: E2: {'x' * (200 - len('mine.py:7: E2: '))}…"
+
+
+def test_an_impossible_result_is_told_without_the_place_of_the_case(here):
+    _, assessed = one("./mine.py:Half", "rfc9743/loss-0.25")
+    assert assessed.verdict.why == "Half.ssthresh: returned 2.5; expected a whole number of packets, at least 2"
+
+
+@pytest.mark.parametrize(
+    ("cc", "message"),
+    [
+        ("Misspelt", "evaluate: './mine.py:Misspelt': Misspelt: unknown hook 'pkts_ackd'; did you mean 'pkts_acked'?"),
+        ("Gone", "evaluate: ./mine.py: unknown class 'Gone'; expected one of: Reno, "),
+        ("Mine beta", "evaluate: './mine.py:Mine beta': parameter 'beta' has no value"),
+        ("Reno beta 1", "evaluate: Reno: unknown parameter 'beta'"),
+        ("Unmade", 'evaluate: Unmade() failed\n  File "./mine.py", line '),
+    ],
+)
+def test_a_class_that_cannot_be_made_is_an_error_before_the_runs(here, cc, message):
+    with pytest.raises(bakeoff.BakeoffError) as error:
+        bakeoff.evaluate(f"./mine.py:{cc}", quick=True, store="none", jobs=1)
+    assert str(error.value).replace(str(here), ".").startswith(message)
+    assert not (here / "results").exists()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -325,6 +368,8 @@ def test_a_scenario_of_the_catalog_can_be_named(tmp_path):
         (["reno", "--case", "nothing"], "--case: 'nothing'"),
         (["./gone.py:Mine"], "gone.py"),
         (["reno", "--against", ","], "--against: ','; expected"),
+        (["reno", "--baseline", ""], "--baseline: ''; expected a congestion control"),
+        (["--qdisc", "pie", "--baseline", " "], "--baseline: ' '; expected a queue"),
         ([], "neither CC nor --qdisc; expected one of them"),
         (["reno", "--qdisc", "pie"], "both CC and --qdisc; expected one of them"),
         (["--qdisc", "piee"], "did you mean 'pie'"),
@@ -338,6 +383,11 @@ def test_bad_input_ends_with_2_and_one_message(here, cli, words, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_no_competitor_is_an_error():
+    with pytest.raises(bakeoff.BakeoffError, match="--against: no competitor; expected at least one"):
+        bakeoff.evaluate("reno", against=[], case=["rfc9743/pair"], seeds=1)
 
 
 def test_seeds_have_a_default_and_a_least_value():

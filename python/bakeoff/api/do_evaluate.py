@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from bakeoff import campaign, engines, files
 from bakeoff.arguments import check
 from bakeoff.campaign.store import place
 from bakeoff.engines.patience import patience_s
-from bakeoff.errors import UsageError
+from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.evaluation import battery
 from bakeoff.evaluation.as_document import FILE
 from bakeoff.evaluation.assess import Evaluation, Outcomes, assess
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SEEDS = 10
 QUICK_SEEDS = 5
+_PLACE: Final = re.compile(r"^(evaluate: )?(flows|interfaces)\[\d+\]\.(cc|egress): (class \d+: )?")
+"""A place in `check_run`, which the user did not write."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,10 @@ def ask(
         raise UsageError(
             f"evaluate: {'both' if cc else 'neither'} CC {'and' if cc else 'nor'} --qdisc; expected one of them"
         )
+    if baseline is not None and not baseline.strip():
+        raise UsageError(f"--baseline: '{baseline}'; expected a {'queue' if qdisc else 'congestion control'}")
+    if against is not None and not against:
+        raise UsageError("--against: no competitor; expected at least one")
     if qdisc and against is not None:
         raise UsageError("--against: only valid with CC, not with --qdisc")
     return Asked(
@@ -137,11 +144,15 @@ def seeds_of(seeds: int | None, *, quick: bool) -> int:
     return seeds
 
 
-def plan(asked: Asked, execution: Execution) -> Plan:
-    """The cases and runs, checked; nothing is run but a second with the control. BakeoffError for invalid input."""
-    probe = check_run(asked)
-    for why in campaign.accepted([probe], execution.engine)[1].values():
-        raise UsageError(f"evaluate: {why}")
+def plan(asked: Asked, execution: Execution, before: Callable[[list[Run]], None] | None = None) -> Plan:
+    """The cases and runs, checked; nothing is run but a second with the control. BakeoffError for invalid input.
+
+    `before` is called with a run that has every control, before files of controls in Python are executed.
+    """
+    probe = checked(asked, execution.engine)
+    if before is not None:
+        before([probe])
+    _check_classes(python_cc.permitted(probe, allow_code=execution.allow_code))
     cases = battery.load(asked.battery, asked.of)
     if asked.case:
         cases = battery.select(cases, asked.case)
@@ -154,6 +165,40 @@ def plan(asked: Asked, execution: Execution) -> Plan:
     if execution.timeout_s is None:
         execution = replace(execution, timeout_s=patience_s(can, execution.engine))
     return Plan(asked, cases, made, can, refused, execution)
+
+
+def checked(asked: Asked, engine: str) -> Run:
+    """A run that has every control, or both queues, and that the engine accepts. BakeoffError names what is wrong."""
+    try:
+        probe = check_run(asked)
+    except BakeoffError as error:
+        raise _plain(error) from None
+    for why in campaign.accepted([probe], engine)[1].values():
+        raise _plain(why)
+    return probe
+
+
+def _check_classes(run: Run) -> None:
+    """That objects of the classes in Python can be made. BakeoffError names the class."""
+    if not any(python_cc.is_python(flow.cc) for flow in run.flows):
+        return
+    from bakeoff.engines.python_cc import explain, limited, modules
+
+    with limited():
+        try:
+            classes = modules(run, execute=True)
+        except BakeoffError as error:
+            raise _plain(error) from None
+        for cls in classes.values():
+            try:
+                cls()
+            except (Exception, SystemExit) as error:
+                raise UsageError(f"evaluate: {cls.__name__}() failed\n{explain(error, classes)}") from None
+
+
+def _plain(error: BakeoffError | str) -> UsageError:
+    """The error without the place in `check_run`."""
+    return UsageError(f"evaluate: {_PLACE.sub('', str(error))}")
 
 
 def _applying(cases: list[Case], asked: Asked, execution: Execution) -> list[Case]:

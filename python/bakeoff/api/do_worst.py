@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import campaign, engines
+from bakeoff.api.do_evaluate import checked
 from bakeoff.api.do_sweep import default_store, jobs_of
 from bakeoff.arguments import check
 from bakeoff.engines.patience import patience_s
@@ -22,7 +23,7 @@ from bakeoff.evaluation.adversary.findings import OnKernel, Worst
 from bakeoff.evaluation.adversary.goal import goal
 from bakeoff.evaluation.adversary.hunt import FRESH, Hunt, measured
 from bakeoff.evaluation.adversary.search import load_optuna
-from bakeoff.evaluation.seats import Asked, check_run
+from bakeoff.evaluation.seats import Asked
 from bakeoff.results import Request
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def planned(asked: Asked, measure: str, execution: Execution, *, runs: int = RUN
         raise UsageError(f"--seeds: {asked.seeds}; expected at least 2 with --worst")
     load_optuna()
     found = goal(measure, document.absolute(asked.cc), [document.absolute(each) for each in asked.against])
-    for why in campaign.accepted([check_run(asked)], execution.engine)[1].values():
-        raise UsageError(f"evaluate: {why}")
+    checked(asked, execution.engine)
     hunt = Hunt(
         Contest(document.absolute(asked.cc), document.absolute(asked.baseline), found),
         runs,

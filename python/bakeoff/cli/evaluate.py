@@ -117,13 +117,12 @@ def evaluate(
         cc, qdisc, baseline, competitors, battery=batteries,
         case=tuple(case or ()), quick=quick, seeds=do_evaluate.seeds_of(seeds, quick=quick),
     )  # fmt: skip
-    plan = do_evaluate.plan(asked, how.execution())
+    plan = do_evaluate.plan(asked, how.execution(), tell_code)
     root = out or campaign.new_folder(campaign.EVALUATION)
     if not how.quiet:
         typer.echo(f"{len(plan.runs)} runs, about {duration(plan.estimate_s)}", err=True)
 
     def run(runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None) -> Report:
-        tell_code(plan.runs)
         return execute(
             runs, root, request, execution, latest=campaign.LATEST_EVALUATION, show=how.detail, more=more,
             expected=lambda: len(plan.runs), reason=reason,

@@ -33,6 +33,9 @@ WORDS: Final = (
 )  # fmt: skip
 MOST_FINDINGS: Final = 5
 _FRAME: Final = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+)')
+_RESULT: Final = re.compile(r"(?P<hook>[A-Za-z_]\w*\.\w+) failed\n(ValueError: )?(?P<told>.+)", re.DOTALL)
+"""A hook that returned what is impossible."""
+_LONGEST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -225,11 +228,17 @@ def _measured(
 
 
 def reason(error: str) -> str:
-    """Why a run failed, in one line: of an exception in a hook its file, its line and its words."""
+    """Why a run failed, in one line of at most 200 characters: of an exception in a hook its file, its line and its
+    words; of an impossible result its hook."""
     frames = list(_FRAME.finditer(error))
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if not frames or not lines:
-        return " ".join(lines) or "failed"
-    last = frames[-1]
-    told = [line.strip() for line in error[last.end() :].splitlines() if re.match(r"[A-Za-z_.]+(:|$)", line)]
-    return f"{Path(last['path']).name}:{last['line']}: {told[-1] if told else lines[-1]}"
+    if frames:
+        last = frames[-1]
+        # The line of the source is indented, the exception is not.
+        told = re.split(r"\n(?=\S)", error[last.end() :], maxsplit=1)[-1]
+        found = f"{Path(last['path']).name}:{last['line']}: {told}"
+    elif result := _RESULT.search(error):
+        found = f"{result['hook']}: {result['told']}"
+    else:
+        found = error
+    line = " ".join(found.split()) or "failed"
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
