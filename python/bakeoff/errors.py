@@ -21,6 +21,7 @@ BakeoffError
 ├── RecordingError      a recording of another program
 ├── MeasureError        a measure that a run does not provide
 ├── ClaimError          claims, their expressions, references and comparisons
+├── CrateError          a crate with congestion controls that cannot be built
 ├── EvaluationError     a battery of cases, or an evaluation
 ├── TraceError          a packet capture
 ├── ReplayError         a qdisc replay or a packetdrill script
