@@ -30,6 +30,8 @@ class Line(NamedTuple):
     cc: str
     baseline: str
     why: str
+    alone: bool
+    """Whether the case has no baseline."""
 
 
 class Found(NamedTuple):
@@ -78,6 +80,7 @@ def _line(each: Assessed) -> Line:
     return Line(
         as_text.clause(each), as_text.head(each), each.case.says, word, re.sub(r"\W+", "-", word),
         as_text.measure(each), as_text.number(each.cc), as_text.number(each.baseline), each.verdict.why or "",
+        bool(each.case.variables),
     )  # fmt: skip
 
 
