@@ -7,7 +7,7 @@ import pytest
 import bakeoff
 from bakeoff.api import do_evaluate
 from bakeoff.campaign import Execution
-from bakeoff.claims.verdict import HOLDS, NOT, Ours, Verdict
+from bakeoff.claims.verdict import FAILED, HOLDS, NOT, Ours, Verdict
 from bakeoff.errors import EvaluationError
 from bakeoff.evaluation import as_html, battery
 from bakeoff.evaluation.as_text import record
@@ -268,6 +268,34 @@ def test_the_worst_are_crashes_and_then_the_farthest_from_the_baseline():
     found = Evaluation(Asked(cc="mine"), "sim", cases, None, 0, 0.0, {})
     assert [(each.case.name, each.other) for each in found.worst] == [("b/w", None), ("b/y", "bbr"), ("b/x", None)]
     assert found.counts == {HOLDS: 1, NOT: 4}
+
+
+def test_a_reason_of_a_crash_is_one_finding_and_what_is_better_than_the_baseline_is_last(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(HEAD + "".join(CASE.replace("id: a", f"id: {name}") for name in "abcdef"))
+    a, b, c, d, e, f = battery.read(path)  # goodput, the more the better
+    cases = [
+        Assessed(a, None, Verdict(NOT, "x"), crashed=True),
+        Assessed(b, None, Verdict(NOT, "x"), crashed=True),
+        Assessed(c, None, Verdict(NOT, "y"), crashed=True),
+        *(
+            Assessed(case, None, Verdict(NOT), Ours(((ours,),), "bit/s"), Ours(((3.0,),), "bit/s"))
+            for case, ours in ((d, 90.0), (e, 2.0), (f, 4.0))  # 30 times as much, 2/3, 4/3
+        ),
+    ]
+    found = Evaluation(Asked(cc="mine"), "sim", cases, None, 0, 0.0, {})
+    assert [each.case for each in found.worst] == [a, c, e, f, d]
+
+
+def test_cases_after_a_stop_cannot_be_decided(here, cli):
+    code, out, err = cli(
+        "evaluate", "./mine.py:Raises", "--case", "rfc9743/loss-*", "--seeds", "1", "-j", "1", "-x",
+        "--store", "none", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    [crashed, *others] = json.loads(out)["cases"]
+    assert (crashed["verdict"], crashed["crashed"]) == (NOT, True)
+    assert {(each["verdict"], each["reason"]) for each in others} == {(FAILED, "not run, after a failure")}
 
 
 def test_an_error_that_is_no_exception_of_a_hook_stays():

@@ -235,7 +235,9 @@ def evaluated(plan: Plan, root: Path, run: Doing | None = None) -> Evaluation:
     failed = {each.key: each.error or "failed" for each in done if each.status == "failed"}
     paths = {each.key: each.path for each in done if each.key not in failed}
     engine = plan.execution.engine
-    outcomes = Outcomes(paths, plan.refused, failed, queue.left if queue else {})
+    left = {run.key: "not run, after a failure" for run in plan.runs if run.key not in paths.keys() | failed.keys()}
+    left |= {key: why for key, why in (queue.left if queue else {}).items() if why}
+    outcomes = Outcomes(paths, plan.refused, failed, left)
     found = Evaluation(
         asked=plan.asked,
         engine=engine,

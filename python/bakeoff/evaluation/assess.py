@@ -65,6 +65,14 @@ class Assessed:
             return 0.0 if ours == theirs else 1.0
         return abs(ours - theirs) / (abs(ours) + abs(theirs)) if ours != theirs else 0.0
 
+    @property
+    def is_better(self) -> bool:
+        """Whether its number is better than that of the baseline."""
+        if self.cc is None or self.baseline is None or self.case.test is None:
+            return False
+        ours, theirs = self.cc.mean, self.baseline.mean
+        return {"higher": ours > theirs, "lower": ours < theirs, "neither": False}[self.case.test.better]
+
 
 @dataclass(frozen=True)
 class Outcomes:
@@ -102,13 +110,13 @@ class Evaluation:
 
     @property
     def worst(self) -> list[Assessed]:
-        """At most five cases that do not hold, each once with its worst competitor: crashes first, then those that are
-        farthest from the baseline."""
+        """At most five cases that do not hold, each once with its worst competitor: crashes first, one for each reason,
+        then those that are farthest from the baseline, those that are better than the baseline last."""
         broken = sorted(
             (each for each in self.cases if each.verdict.word == verdict.NOT),
-            key=lambda each: (not each.crashed, -each.distance),
+            key=lambda each: (not each.crashed, each.distance if each.is_better else -each.distance),
         )
-        first = {each.case.name: each for each in reversed(broken)}
+        first = {(each.crashed, each.verdict.why if each.crashed else each.case.name): each for each in broken[::-1]}
         return sorted(first.values(), key=broken.index)[:MOST_FINDINGS]
 
     @property
