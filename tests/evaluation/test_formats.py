@@ -1,6 +1,7 @@
 """The report of `bakeoff evaluate` in its formats, also of a control that fails."""
 
 import csv
+import html
 import io
 import json
 import re
@@ -14,7 +15,9 @@ import bakeoff
 from bakeoff.api import do_evaluate
 from bakeoff.campaign.worker import Done
 from bakeoff.claims.verdict import FAILED, NOT
+from bakeoff.evaluation import as_text
 from bakeoff.evaluation.overdue import Unhurried
+from bakeoff.text.markup import tex
 
 MINE = """\
 class Reno:
@@ -38,7 +41,7 @@ class Loop(Reno):
         while True:
             pass
 """
-COMMAND = "bakeoff evaluate ./mine.py:Raises --case rfc9743/wired --baseline ./mine.py:Reno --seeds 2"
+COMMAND = "bakeoff evaluate ./mine.py:Raises --case rfc9743/fifo-slow --baseline ./mine.py:Reno --seeds 2"
 DONE = Done("run", Path(), "failed")
 
 
@@ -126,3 +129,19 @@ def test_no_run_begins_after_three_that_took_too_long():
     assert queue.more(fine, 0) == []
     assert list(queue.left) == [run.key for run in runs[4:]]
     assert set(queue.left.values()) == {"not run, after 3 others: took longer than 9 s and was ended"}
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "html"])
+def test_a_finding_says_what_was_expected_and_one_seed_has_no_interval(tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    text = MINE + "\n\nclass Never(Reno):\n    def ssthresh(self, sk):\n        return max(sk.snd_cwnd, 2)\n"
+    (tmp_path / "mine.py").write_text(text)
+    found = bakeoff.evaluate("./mine.py:Never", case=["wired", "loss-0.25"], seeds=1, store="none", jobs=1)
+    [finding] = found.worst
+    assert finding.case.name == "rfc9743/loss-0.25"
+    text = html.unescape(found.text(form))
+    wanted = as_text.expected(finding)
+    assert (tex(wanted) if form == "latex" else wanted) in text
+    assert "1 holds, 1 does not hold" in text
+    assert "1 seed," in text
+    assert "without an interval" in text

@@ -61,7 +61,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
             for each in tested
         ]  # fmt: skip
         heads = ["clause", "case", "verdict", *as_text.heads(evaluation), "measure"]
-        notes = ["Numbers are means with the 95 % interval over seeds."]
+        notes = [as_text.about_numbers(evaluation)]
         notes += [f"Does not apply: {', '.join(other)}."] if other else []
         found.append(Table("Clauses", heads, [True, True, True, False, False, True], rows, notes))
     if asked.versions:
@@ -113,6 +113,7 @@ def markdown(evaluation: Evaluation) -> str:
             parts.append(f"### {escaped(f'{as_text.clause(each)}: {each.case.says}')}")
             told = joined([as_text.head(each), code(as_text.measure(each))], ", ")
             parts.append(f"{told}: {escaped(as_text.numbers(evaluation, each))}")
+            parts += [f"Expected: {code(wanted)}"] if (wanted := as_text.expected(each)) else []
             parts.append(f"```\n{clean(as_text.command(evaluation, each))}\n```")
     if judged := _judged(evaluation):
         lines = [f"- {escaped(clause)}: {escaped(question)}" for clause, question in judged]
@@ -142,6 +143,7 @@ def latex(evaluation: Evaluation) -> str:
         items = [
             rf"\item {tex(f'{as_text.clause(each)}: {each.case.says}')}\\ {tex(as_text.head(each))}, "
             rf"{tex(as_text.measure(each))}: {tex(as_text.numbers(evaluation, each))}\\ "
+            rf"{_expected(each)}"
             rf"\texttt{{{tex(as_text.command(evaluation, each))}}}"
             for each in evaluation.worst
         ]
@@ -151,6 +153,11 @@ def latex(evaluation: Evaluation) -> str:
         parts += [r"\subsection{Needs judgement}", _list("itemize", items)]
     parts += [r"\subsection{Cost and versions}", *map(tex, as_text.cost(evaluation))]
     return "\n\n".join(parts) + "\n"
+
+
+def _expected(each: Assessed) -> str:
+    wanted = as_text.expected(each)
+    return rf"expected: \texttt{{{markup.tex(wanted)}}}\\ " if wanted else ""
 
 
 def _list(kind: str, items: Sequence[str]) -> str:

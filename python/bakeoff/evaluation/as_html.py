@@ -38,6 +38,8 @@ class Found(NamedTuple):
     """One of the worst findings."""
 
     line: Line
+    expected: str
+    """The predicate that does not hold; empty for a control that failed."""
     command: str
     png: str | None
     """The picture of the first run in base64; None if it left no samples."""
@@ -65,12 +67,16 @@ def page(evaluation: Evaluation) -> str:
             baseline=as_text.heads(evaluation)[1],
             lines=[line for line in lines if line.verdict != JUDGEMENT],
             judged=[line for line in lines if line.verdict == JUDGEMENT],
-            worst=[Found(_line(each), as_text.command(evaluation, each), _png(each)) for each in evaluation.worst],
+            worst=[
+                Found(_line(each), as_text.expected(each), as_text.command(evaluation, each), _png(each))
+                for each in evaluation.worst
+            ],
             versions=as_text.change_counts(evaluation) if evaluation.asked.versions else "",
             method=changes.METHOD,
             changes=[each for each in changed if each.word not in ("undecided", "same")],
             undecided=[each for each in changed if each.word == "undecided"],
             cost=as_text.cost(evaluation),
+            about_numbers=as_text.about_numbers(evaluation),
         )
     )
 

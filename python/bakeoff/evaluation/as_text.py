@@ -11,7 +11,7 @@ from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE
 from bakeoff.evaluation.seats import BASELINES
 from bakeoff.expressions import quantity
 from bakeoff.text.columns import Column
-from bakeoff.text.markup import Block, written
+from bakeoff.text.markup import Block, terminal
 
 if TYPE_CHECKING:
     from bakeoff.claims.verdict import Ours
@@ -42,7 +42,7 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
             Column("reason", [each.verdict.why or "" for each in tested], text=True, keep=1),
         ]
         columns = [column for column in columns if any(column.cells)]
-        notes = ["Numbers are means with the 95 % interval over seeds."]
+        notes = [about_numbers(evaluation)]
         blocks.append(Block(counts(evaluation), columns, notes))
     else:
         blocks.append(Block(counts(evaluation), []))
@@ -61,12 +61,14 @@ def text(evaluation: Evaluation, *, width: int | None = None, colour: bool | Non
         ]
         blocks.append(Block("Needs judgement", columns))
     blocks.append(Block("Cost and versions", [], cost(evaluation)))
-    return written("terminal", blocks, (), width=width, colour=colour)
+    return terminal(blocks, (), width, colour, hint="a wider terminal or --format csv shows them")
 
 
 def counts(evaluation: Evaluation) -> str:
     """The first line: how many cases have which verdict."""
-    words = ", ".join(f"{count} {_OF_SEVERAL.get(word, word)}" for word, count in evaluation.counts.items())
+    words = ", ".join(
+        f"{count} {word if count == 1 else _OF_SEVERAL.get(word, word)}" for word, count in evaluation.counts.items()
+    )
     return f"{evaluation.asked.subject}: {words or 'no cases'}"
 
 
@@ -144,7 +146,8 @@ def _changes(evaluation: Evaluation) -> Block:
 
 def cost(evaluation: Evaluation) -> list[str]:
     """Runs, time and versions, a line each."""
-    time = f"{evaluation.runs} runs in {evaluation.wall_s:.0f} s, {evaluation.asked.seeds} seeds"
+    seeds = "1 seed" if evaluation.asked.seeds == 1 else f"{evaluation.asked.seeds} seeds"
+    time = f"{evaluation.runs} runs in {evaluation.wall_s:.0f} s, {seeds}"
     return [
         f"{time}, engine {evaluation.engine}",
         ", ".join(f"{name} {value}" for name, value in evaluation.versions.items()),
@@ -161,9 +164,23 @@ def numbers(evaluation: Evaluation, each: Assessed) -> str:
     return f"{ours}, {evaluation.asked.baseline} {number(each.baseline) or 'not measured'}"
 
 
+def about_numbers(evaluation: Evaluation) -> str:
+    """What the numbers of the table are."""
+    if evaluation.asked.seeds == 1:
+        return "Numbers are those of one seed, without an interval."
+    return "Numbers are means with the 95 % interval over seeds."
+
+
+def expected(each: Assessed) -> str:
+    """The predicate that does not hold; empty for a control that failed."""
+    wanted = each.case.test.direction.direction if each.case.test is not None and not each.crashed else None
+    return "" if wanted is None else wanted.text
+
+
 def _finding(evaluation: Evaluation, each: Assessed) -> list[str]:
-    told = f"{measure(each)}: {numbers(evaluation, each)}"
-    return [f"- {clause(each)} {head(each)}: {each.case.says}", f"  {told}", f"  {command(evaluation, each)}"]
+    lines = [f"- {clause(each)} {head(each)}: {each.case.says}", f"  {measure(each)}: {numbers(evaluation, each)}"]
+    lines += [f"  expected: {expected(each)}"] if expected(each) else []
+    return [*lines, f"  {command(evaluation, each)}"]
 
 
 def record(evaluation: Evaluation) -> dict[str, Any]:
