@@ -287,6 +287,13 @@ def test_a_reason_of_a_crash_is_one_finding_and_what_is_better_than_the_baseline
     assert [each.case for each in found.worst] == [a, c, e, f, d]
 
 
+def test_a_folder_of_results_is_refused_without_an_option_that_evaluate_lacks(here, cli):
+    words = ("evaluate", "reno", "--case", "wired", "--seeds", "1", "--out", "there", "-q")
+    assert cli(*words)[0] == 0
+    code, out, err = cli(*words)
+    assert (code, out, err) == (2, "", "bakeoff: there: not empty; choose another --out\n")
+
+
 def test_cases_after_a_stop_cannot_be_decided(here, cli):
     code, out, err = cli(
         "evaluate", "./mine.py:Raises", "--case", "rfc9743/loss-*", "--seeds", "1", "-j", "1", "-x",

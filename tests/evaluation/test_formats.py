@@ -131,6 +131,11 @@ def test_no_run_begins_after_three_that_took_too_long():
     assert set(queue.left.values()) == {"not run, after 3 others: took longer than 9 s and was ended"}
 
 
+def test_a_command_is_one_line_in_a_narrow_terminal(found):
+    assert len(COMMAND) > 80
+    assert f"  {COMMAND}" in as_text.text(found, width=80, colour=False).splitlines()
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "html"])
 def test_a_finding_says_what_was_expected_and_one_seed_has_no_interval(tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)

@@ -256,7 +256,9 @@ def _claim(
     if record is None:
         return campaign_record.begin(root, request, engine, versions, made, runs=runs)
     if not resume:
-        raise CampaignError(f"{root}: not empty; continue its campaign with --resume, or choose another --out")
+        # Evaluations have no --resume: what they did is in the cache.
+        resumed = "" if request.kind == "evaluate" else "continue its campaign with --resume, or "
+        raise CampaignError(f"{root}: not empty; {resumed}choose another --out")
     campaign_record.check_same(root, record, request, engine, versions)
     return record
 

@@ -122,9 +122,12 @@ def evaluate(
     if not how.quiet:
         typer.echo(f"{len(plan.runs)} runs, about {duration(plan.estimate_s)}", err=True)
 
+    another = f"the same command{'' if out is None else ' and another --out'}; finished runs are cached"
+    again = None if plan.execution.store is None else another
+
     def run(runs: list[Run], root: Path, execution: Execution, request: Request, more: More | None) -> Report:
         return execute(
-            runs, root, request, execution, latest=campaign.LATEST_EVALUATION, show=how.detail, more=more,
+            runs, root, request, execution, latest=campaign.LATEST_EVALUATION, again=again, show=how.detail, more=more,
             expected=lambda: len(plan.runs), reason=reason,
         )  # fmt: skip
 

@@ -77,7 +77,8 @@ def terminal(
             names = ", ".join(dict.fromkeys(" ".join(column.head.split()) for column in left))
             drawing.print(f"no room for: {names}; {hint}", style="yellow", markup=False)
         for caption in block.captions:
-            drawing.print(clean(caption), style="dim", markup=False)
+            # Indented lines have commands, which a folded line would cut when copied.
+            drawing.print(clean(caption), style="dim", markup=False, soft_wrap=caption.startswith("  "))
         drawing.print()
     for remark in remarks:
         drawing.print(clean(remark), style="yellow", markup=False)
