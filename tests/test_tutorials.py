@@ -46,7 +46,7 @@ def commands(page, *, kernel):
 def test_a_tutorial_prints_what_it_shows(page, tmp_path):
     done = list(runner().steps(page, tmp_path, kernel=kernel_is_here()))
     assert [step.command for step in done] == commands(page, kernel=kernel_is_here())
-    assert len(commands(page, kernel=True)) >= 5
+    assert len(commands(page, kernel=True)) >= 4
     for step in done:
         assert step.as_shown, f"$ {step.command}\nprints:\n{step.printed}\nand the page shows:\n{step.shown}"
     if "<!-- needs a kernel -->" in page.read_text(encoding="utf-8") and not kernel_is_here():

@@ -101,6 +101,7 @@ def table(result):
 
 @drawn
 @given(text=EXPRESSIONS)
+@example(text="0share")
 @example(text="10 ** 400")
 @example(text="jain * 1e308 * 1e308")
 def test_an_expression_of_claims_is_taken_or_refused(result, text):

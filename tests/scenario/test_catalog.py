@@ -250,7 +250,7 @@ KERNEL_UNITS = {
     [
         ("l4s-tests.csv", {"steady_state.delivery_rate": "bit/s"}),
         ("linux-7.3.csv", KERNEL_UNITS),
-        ("linux.csv", KERNEL_UNITS),
+        ("linux.csv", KERNEL_UNITS | {"goodput": "bit/s", "srtt_mean": "s", "srtt_p99": "s"}),
         (
             "linux-today.csv",
             {"goodput": "bit/s", "srtt_mean": "s", "srtt_p99": "s", "marks": "packet", "drops": "packet"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from bakeoff.errors import MeasureError
 from bakeoff.expressions.grammar import ExpressionError, Grammar
-from bakeoff.expressions.nodes import ORDER, Apply, Constant, Leaf, Node, limits, value_of, walk
+from bakeoff.expressions.nodes import ORDER, TEXT, Apply, Constant, Leaf, Node, limits, value_of, walk
 from bakeoff.measure.catalogue import Measure, Parameter
 from bakeoff.measure.functions import CATALOGUE
 
@@ -81,7 +81,10 @@ def parse(text: str, runs: Sequence[str]) -> Expression:
 
     ExpressionError says what is wrong with it, and what was expected.
     """
-    return Expression(" ".join(text.split()), _Measures(text, runs).read())
+    root = _Measures(text, runs).read()
+    if root.unit == TEXT:
+        raise ExpressionError(f"'{root.text}': text; expected a number or a comparison")
+    return Expression(" ".join(text.split()), root)
 
 
 class _Measures(Grammar):

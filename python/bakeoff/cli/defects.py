@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import tempfile
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,7 +59,7 @@ class Museum:
 
         if not cases:
             return []
-        with TemporaryDirectory() as out:
+        with tempfile.TemporaryDirectory() as out:
             return evaluate(
                 cc, against=self._against, case=cases, seeds=self._seeds, jobs=self._jobs, out=Path(out) / "runs"
             ).cases

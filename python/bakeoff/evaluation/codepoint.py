@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from bakeoff.engines import python_cc
@@ -24,7 +24,7 @@ def sends_ect1(run: Run) -> bool | None:
             classes = python_cc.modules(run, execute=True).values()
             if classes:
                 return any(getattr(each(), "ect1", False) for each in classes)
-        with TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             flows = Simulator().outcome(run, Path(folder)).counters.flows
     except BakeoffError:
         return None

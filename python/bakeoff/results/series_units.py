@@ -35,6 +35,10 @@ UNITS: Final[dict[str, dict[str, str]]] = {
         "cc.srtt": "s",
         "cc.pacing_rate": "bit/s",
         "cc.state": "1",
+        "cc.in_flight": "packet",
+        "cc.delivered": "packet",
+        "cc.lost": "packet",
+        "cc.app_limited": "1",
     },
     "probe": {"rtt": "s", "lost": "1"},
     "queue": {
