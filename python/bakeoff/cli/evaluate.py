@@ -73,7 +73,9 @@ def evaluate(
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option("--runs", metavar="N", help="Maximum number of runs of --worst.", show_default="2000"),
+        typer.Option(
+            "--runs", metavar="N", help="Maximum number of runs of --worst, at least 100.", show_default="2000"
+        ),
     ] = None,
     how: How,
 ) -> None:
