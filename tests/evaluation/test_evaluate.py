@@ -13,6 +13,7 @@ from bakeoff.evaluation import as_html, battery
 from bakeoff.evaluation.as_text import record
 from bakeoff.evaluation.assess import JUDGEMENT, NOT_APPLICABLE, Assessed, Evaluation, reason
 from bakeoff.evaluation.seats import BASELINES, Asked, seats
+from own_controls import CONTROLS
 
 HEAD = "battery: {name: mine, title: t, source: RFC 1}\ncases:\n"
 CASE = """\
@@ -27,22 +28,7 @@ CASE = """\
     direction: goodput("one", of="cc") > 1mbit
 """
 
-MINE = """\
-class Reno:
-    def ssthresh(self, sk):
-        return max(sk.snd_cwnd // 2, 2)
-
-    def cong_avoid(self, sk, acked):
-        if sk.tcp_in_slow_start():
-            acked = sk.tcp_slow_start(acked)
-        if acked:
-            sk.tcp_cong_avoid_ai(sk.snd_cwnd, acked)
-
-
-class Raises(Reno):
-    def cong_avoid(self, sk, acked):
-        return 1 // 0
-
+MINE = f"""{CONTROLS}
 
 class Nan(Reno):
     def cong_avoid(self, sk, acked):

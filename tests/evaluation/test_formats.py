@@ -18,23 +18,9 @@ from bakeoff.claims.verdict import FAILED, NOT
 from bakeoff.evaluation import as_text
 from bakeoff.evaluation.overdue import Unhurried
 from bakeoff.text.markup import tex
+from own_controls import CONTROLS
 
-MINE = """\
-class Reno:
-    def ssthresh(self, sk):
-        return max(sk.snd_cwnd // 2, 2)
-
-    def cong_avoid(self, sk, acked):
-        if sk.tcp_in_slow_start():
-            acked = sk.tcp_slow_start(acked)
-        if acked:
-            sk.tcp_cong_avoid_ai(sk.snd_cwnd, acked)
-
-
-class Raises(Reno):
-    def cong_avoid(self, sk, acked):
-        return 1 // 0
-
+MINE = f"""{CONTROLS}
 
 class Loop(Reno):
     def cong_avoid(self, sk, acked):

@@ -6,23 +6,9 @@ import pytest
 
 import bakeoff
 from bakeoff.evaluation import battery
+from own_controls import CONTROLS
 
-MINE = """\
-class Reno:
-    def ssthresh(self, sk):
-        return max(sk.snd_cwnd // 2, 2)
-
-    def cong_avoid(self, sk, acked):
-        if sk.tcp_in_slow_start():
-            acked = sk.tcp_slow_start(acked)
-        if acked:
-            sk.tcp_cong_avoid_ai(sk.snd_cwnd, acked)
-
-
-class Raises(Reno):
-    def cong_avoid(self, sk, acked):
-        return 1 // 0
-
+MINE = f"""{CONTROLS}
 
 class Never(Reno):
     def ssthresh(self, sk):
