@@ -104,25 +104,18 @@ def _count(count: Callable[..., float]) -> Take:
     def take(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
         name = None if flow is None else flow_of(run.document, flow).name
         where = run.queue(queue)
-        if name is not None and _counts_no_flows(run, where):
-            name = None
-        return float(count(run.counters, where, name))
+        return float(count(run.counters, where, None if _alone_on_linux(run, where) else name))
 
     return take
 
 
-def _counts_no_flows(run: MeasuredRun, queue: str) -> bool:
-    """Whether the engine counts a queue's packets as a whole, as Linux does, and all of them are of one flow.
-
-    MeasureError if they may be of several flows.
-    """
+def _alone_on_linux(run: MeasuredRun, queue: str) -> bool:
+    """Whether the queue's packets are counted as a whole, as Linux does, and all of them are of one flow."""
     found = run.counters.queues.get(queue)
     if found is None or not found.sent or any(each.flows for each in run.counters.queues.values()):
         return False
     document = run.document
-    if len(document.flows) > 1 or document.probes or document.programs:
-        raise MeasureError(f"queue '{queue}': no counts by flow; expected the simulator, or a run of one flow alone")
-    return True
+    return len(document.flows) == 1 and not document.probes and not document.programs
 
 
 for _name, _label, _count_of, _formula in (
